@@ -1,8 +1,15 @@
 """Small text files that survive a power cut, with RocketMQ's `.bak` beside them."""
 
+import logging
 from collections.abc import Callable
+from typing import TypeVar
 
 from gantrymq.base.disk import Disk, parent_of
+from gantrymq.base.errors import ConfigError
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 def save_text(disk: Disk, path: str, text: str, *, private: bool = False) -> None:
@@ -43,6 +50,34 @@ def load_text(
             continue
         if text.strip() and usable(text):
             return text
+    return None
+
+
+def load_parsed(disk: Disk, path: str, parse: Callable[[str], T]) -> T | None:
+    """What the file says, or its backup if the file is missing, empty or damaged.
+
+    None if neither has any text: it was never saved. Raises ConfigError if one is damaged and the
+    other of no use: who begins without what stood there would soon write that down for good.
+    """
+    problems, is_empty = [], False
+    for name in (path, f"{path}.bak"):
+        if not disk.exists(name):
+            continue
+        data = read_file(disk, name)
+        if not data.strip():
+            is_empty = True
+            continue
+        try:
+            found = parse(data.decode())
+        except Exception as error:  # whatever a damaged text makes of its reader
+            problems.append(str(error))
+            continue
+        if problems or is_empty:
+            why = problems[0] if problems else "it is empty"
+            log.warning("%s is damaged (%s); its backup is used", path, why)
+        return found
+    if problems:
+        raise ConfigError(f"{path} and its backup cannot be read: {'; '.join(problems)}")
     return None
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from gantrymq.base.disk import Disk
 from gantrymq.base.errors import ConfigError
-from gantrymq.base.files import load_text
+from gantrymq.base.files import load_parsed
 from gantrymq.base.offload import Offload
 from gantrymq.base.saved import SavedFile
 from gantrymq.protocol import fastjson
@@ -21,13 +21,9 @@ class KvConfig:
     """
 
     def __init__(self, disk: Disk, offload: Offload, path: str) -> None:
+        """Raises ConfigError if the file and its backup are damaged."""
         self._file, self._path = SavedFile(disk, offload, path), path
-        self._tables: dict[str, dict[str, str]] = {}
-        text = load_text(disk, path, usable=_is_table)
-        if text is not None:
-            self._tables = msgspec.convert(
-                fastjson.loads(text)["configTable"], dict[str, dict[str, str]]
-            )
+        self._tables = load_parsed(disk, path, _tables_of) or {}
 
     def get(self, namespace: str, key: str) -> str | None:
         return self._tables.get(namespace, {}).get(key)
@@ -69,10 +65,6 @@ class KvConfig:
             self._tables.setdefault(namespace, {})[key] = value
 
 
-def _is_table(text: str) -> bool:
-    try:
-        data: Any = fastjson.loads(text)
-        msgspec.convert(data["configTable"], dict[str, dict[str, str]])
-    except Exception:
-        return False
-    return True
+def _tables_of(text: str) -> dict[str, dict[str, str]]:
+    data: Any = fastjson.loads(text)
+    return msgspec.convert(data["configTable"], dict[str, dict[str, str]])

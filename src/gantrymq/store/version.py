@@ -6,6 +6,7 @@ one says in `oldest_reader` which format a release has to know to open the store
 stays, one can go back to an older release. RocketMQ does not look at the file.
 """
 
+import logging
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
@@ -14,6 +15,8 @@ import msgspec
 from gantrymq.base.disk import Disk
 from gantrymq.base.files import load_text, save_text
 from gantrymq.store.errors import StoreError
+
+log = logging.getLogger(__name__)
 
 FILE: Final = "store.json"
 FORMAT: Final = 1
@@ -56,6 +59,8 @@ def _is_readable(text: str) -> bool:
 def check_version(disk: Disk, root: str) -> None:
     """Raise StoreError if the store was written by a release that this one cannot follow."""
     found = load_version(disk, root)
+    if found is None and disk.exists(f"{root}/{FILE}"):
+        log.warning("%s/%s cannot be read: the store counts as one of RocketMQ", root, FILE)
     if found is not None and found.oldest_reader > FORMAT:
         raise StoreError(
             f"{root} was written by GantryMQ {found.written_by} in format {found.format}, which "

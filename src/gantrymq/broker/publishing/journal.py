@@ -13,8 +13,7 @@ import msgspec
 
 from gantrymq.base.clock import WallClock
 from gantrymq.base.disk import Disk
-from gantrymq.base.errors import DECODE_ERRORS, ConfigError
-from gantrymq.base.files import load_text
+from gantrymq.base.files import load_parsed
 from gantrymq.base.offload import Offload
 from gantrymq.base.saved import SavedFile
 from gantrymq.broker.errors import BadRequest, Busy
@@ -140,21 +139,5 @@ _decode = msgspec.json.Decoder(WriterFile).decode
 
 def load_writers(disk: Disk, path: str) -> WriterFile:
     """The saved table of writers, or its backup; an empty one if there never was any."""
-    problems: list[str] = []
-
-    def usable(text: str) -> bool:
-        try:
-            _decode(text)
-        except DECODE_ERRORS as error:
-            problems.append(str(error))
-            return False
-        return True
-
-    text = load_text(disk, path, usable=usable)
-    if text is not None:
-        if problems:
-            log.warning("%s is damaged (%s); its backup is used", path, problems[0])
-        return _decode(text)
-    if problems:
-        raise ConfigError(f"{path} and its backup cannot be read: {'; '.join(problems)}")
-    return WriterFile()
+    found = load_parsed(disk, path, _decode)
+    return WriterFile() if found is None else found

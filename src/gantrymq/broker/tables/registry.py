@@ -12,8 +12,8 @@ import msgspec
 
 from gantrymq.base.clock import WallClock
 from gantrymq.base.disk import Disk
-from gantrymq.base.errors import ConfigError, GantryError
-from gantrymq.base.files import load_text
+from gantrymq.base.errors import GantryError
+from gantrymq.base.files import load_parsed
 from gantrymq.base.offload import Offload
 from gantrymq.base.saved import SavedFile
 from gantrymq.model import DataVersion, GroupConfig, TopicConfig
@@ -51,24 +51,12 @@ class DelayTable(msgspec.Struct, kw_only=True, rename="camel"):
 
 def load_table(disk: Disk, path: str, kind: Callable[[], T]) -> T:
     """The table from a file, or from its backup; an empty one if neither was ever written."""
-    problems: list[str] = []
 
-    def usable(text: str) -> bool:
-        try:
-            fastjson.load_as(text.encode(), kind)  # type: ignore[arg-type]
-        except Exception as error:
-            problems.append(str(error))
-            return False
-        return True
-
-    text = load_text(disk, path, usable=usable)
-    if text is not None:
-        if problems:
-            log.warning("%s is damaged (%s); its backup is used", path, problems[0])
+    def parse(text: str) -> T:
         return fastjson.load_as(text.encode(), kind)  # type: ignore[arg-type]
-    if problems:
-        raise ConfigError(f"{path} and its backup cannot be read: {'; '.join(problems)}")
-    return kind()
+
+    found = load_parsed(disk, path, parse)
+    return kind() if found is None else found
 
 
 class NotSaved(GantryError):
