@@ -233,6 +233,7 @@ def test_users_survive_a_restart_in_a_private_file(caplog: pytest.LogCaptureFixt
         ('{"users":[{"username":"root"}],"acls":[]}', "is damaged"),
         ('{"users":[],"acls":[{"subject":"User:x","policies":[]}]}', "is damaged"),
         ("", "is damaged"),
+        ('{"users":[],"acls":[]}x', "is damaged .*; .*access.json.bak is the file before"),
         (None, "is missing, and .*access.json.bak may have users"),
     ],
 )

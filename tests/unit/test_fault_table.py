@@ -8,11 +8,16 @@ import fault_table
 import pytest
 from fault_table import FAULTS, OTHERS
 
+from gantrymq.access.user_rules import UserRules
+from gantrymq.access.user_table import UserTable
+from gantrymq.base.offload import InlineOffload
 from gantrymq.broker.publishing.journal import load_writers
 from gantrymq.broker.tables.registry import TopicTable, load_table
 from gantrymq.broker.waiting.timer.checkpoint import load_check
+from gantrymq.nameserver.kv import KvConfig
 from gantrymq.replication.group.files import MemberFiles
 from gantrymq.store.recovery import checkpoint
+from gantrymq.store.version import check_version
 from gantrymq.testing.disk import MemoryDisk
 
 ROOT = Path(__file__).parents[2]
@@ -43,14 +48,17 @@ def test_the_page_is_printed_from_the_table() -> None:
     assert fault_table.page() == (ROOT / "docs" / "faults.md").read_text(), PRINT
 
 
-@pytest.mark.parametrize("part", ["checkpoint", "tables", "timer", "journal", "raft"])
+@pytest.mark.parametrize(
+    "part", ["checkpoint", "tables", "timer", "journal", "raft", "users", "version", "kv"]
+)
 def test_a_start_that_cannot_read_a_file_fails(part: str) -> None:
     """It does not begin as if there were none; the error names the file."""
     disk = MemoryDisk()
     names = {
         "checkpoint": "store/checkpoint", "tables": "store/config/topics.json",
         "timer": "store/config/timercheck", "journal": "store/config/publishing.json",
-        "raft": "store/raft/state.json",
+        "raft": "store/raft/state.json", "users": "store/config/access.json",
+        "version": "store/store.json", "kv": "namesrv/kvConfig.json",
     }  # fmt: skip
     path = names[part]
     disk.make_dirs(path.rpartition("/")[0])
@@ -64,6 +72,9 @@ def test_a_start_that_cannot_read_a_file_fails(part: str) -> None:
         "timer": lambda: load_check(disk, path),
         "journal": lambda: load_writers(disk, path),
         "raft": lambda: MemberFiles(disk, "store").load_state(),
+        "users": lambda: UserTable(disk, InlineOffload(), path, UserRules("DefaultCluster")),
+        "version": lambda: check_version(disk, "store"),
+        "kv": lambda: KvConfig(disk, InlineOffload(), path),
     }[part]
 
     with pytest.raises(OSError, match="broken") as failed:

@@ -1,6 +1,7 @@
 """Users and policies in their file."""
 
 import asyncio
+import errno
 
 import pytest
 
@@ -9,6 +10,8 @@ from gantrymq.access.policies import AclPolicy, Action, PolicyEntry, PolicyType,
 from gantrymq.access.user_rules import UserRules
 from gantrymq.access.user_table import UsersNotSaved, UserTable
 from gantrymq.access.users import User, UserStatus, UserType
+from gantrymq.base.errors import ConfigError
+from gantrymq.base.files import read_file
 from gantrymq.base.offload import InlineOffload
 from gantrymq.protocol.bodies import UserInfo
 from gantrymq.testing.disk import MemoryDisk
@@ -64,6 +67,51 @@ def test_a_full_disk_changes_nothing() -> None:
     assert before is table.rules
     disk.capacity = 1 << 30
     assert ["root"] == list(opened(disk).rules.users)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EROFS])
+@pytest.mark.parametrize("operation", ["pwrite", "sync", "rename"])
+def test_what_cannot_be_saved_is_not_changed(operation: str, number: int) -> None:
+    """
+    Whatever the disk refuses; the next change is made when it obeys again.
+    """
+    disk = MemoryDisk()
+    table = opened(disk)
+    table.begin([User("root", "first", UserType.SUPER)])
+    before = table.rules
+    disk.fault = lambda name, path: OSError(number, "no", path) if name == operation else None
+
+    with pytest.raises(UsersNotSaved, match="nothing was changed"):
+        asyncio.run(table.create_user(User("shop", "second")))
+    assert before is table.rules
+    disk.fault = None
+    assert ["root"] == list(opened(disk).rules.users)
+    asyncio.run(table.create_user(User("shop", "second")))
+    assert ["root", "shop"] == list(opened(disk).rules.users)
+
+
+def test_a_damaged_file_of_users_is_refused() -> None:
+    """
+    Whichever bit turns over: an error without a password, or as many users with as many policies.
+    """
+    disk = MemoryDisk()
+    table = opened(disk)
+    table.begin([User("root", "pa55word", UserType.SUPER), User("shop", "pa55word")])
+    asyncio.run(table.add_policies("shop", [policy("Topic:orders")]))
+    refusals = []
+    for at in range(len(read_file(disk, PATH))):
+        for bit in range(8):
+            disk.flip_bit(PATH, at, bit)
+            try:
+                rules = opened(disk).rules
+                assert (2, 1) == (len(rules.users), len(rules.acls))
+            except ConfigError as error:
+                refusals.append(str(error))
+            disk.flip_bit(PATH, at, bit)
+
+    assert len(refusals) > len(read_file(disk, PATH))
+    assert all(f"{PATH}.bak is the file before" in text for text in refusals)
+    assert not any("pa55word" in text for text in refusals)
 
 
 def test_changes_at_the_same_time_are_all_kept() -> None:
