@@ -2,6 +2,7 @@
 fault, none hangs, and all are as the document says.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ import pytest
 import schemathesis
 from consolekit import NAME, Site, console
 from hypothesis import HealthCheck, given, settings
+from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     response_schema_conformance,
@@ -66,6 +68,18 @@ def site_for_readers(cluster: GantryCluster) -> Iterator[Site]:
 
 
 SCHEMA: Final = schemathesis.openapi.from_dict(document(ENDPOINTS, "1"))
+
+
+def has_limits(endpoint: Endpoint) -> bool:
+    """Whether the document forbids anything: a name in a path may be any text."""
+    operation = SCHEMA.raw_schema["paths"][PREFIX + endpoint.path][endpoint.method.lower()]
+    free = {"type": "string"}
+    return "requestBody" in operation or any(
+        each["schema"] != free for each in operation["parameters"]
+    )
+
+
+LIMITED: Final = [each for each in ASKED if has_limits(each)]
 few = settings(
     max_examples=EXAMPLES,
     deadline=None,
@@ -75,12 +89,16 @@ few = settings(
 )
 
 
-def ask(endpoint: Endpoint, look: Callable[[Any], None]) -> None:
-    """Make questions for one endpoint, sensible and other ones, and look at each."""
+def ask(
+    endpoint: Endpoint,
+    look: Callable[[Any], None],
+    mode: GenerationMode = GenerationMode.POSITIVE,
+) -> None:
+    """Make questions for one endpoint, such as the document allows or forbids; look at each."""
     operation = SCHEMA[PREFIX + endpoint.path][endpoint.method]
 
     @few
-    @given(operation.as_strategy())
+    @given(operation.as_strategy(mode))
     def try_one(case: Any) -> None:
         if "cluster" in case.path_parameters:
             case.path_parameters["cluster"] = NAME
@@ -99,6 +117,31 @@ def test_every_question_has_an_answer(site: Site, endpoint: Endpoint) -> None:
         case.call_and_validate(base_url=site.url, checks=CHECKS, timeout=ANSWER_SECONDS_MAX)
 
     ask(endpoint, look)
+
+
+@pytest.mark.parametrize("endpoint", LIMITED, ids=lambda each: each.name)
+def test_a_question_that_is_forbidden_is_refused(site: Site, endpoint: Endpoint) -> None:
+    """
+    Values of another type or beyond their limits, and fields that are missing or that nobody
+    knows: the answer says what is wrong, with a status that the document names.
+    """
+
+    def look(case: Any) -> None:
+        case.call_and_validate(base_url=site.url, checks=CHECKS, timeout=ANSWER_SECONDS_MAX)
+
+    ask(endpoint, look, GenerationMode.NEGATIVE)
+
+
+@pytest.mark.parametrize("endpoint", ASKED, ids=lambda each: each.name)
+def test_a_field_that_nobody_knows_is_refused(site: Site, endpoint: Endpoint) -> None:
+    """
+    A misspelt name is an error, not a default; the answer repeats it.
+    """
+    path = re.sub(r"\{\w+\}", "1", endpoint.path.replace("{cluster}", NAME))
+
+    answer = site.call(endpoint.method, path, misspelt="x")
+
+    assert (400, True) == (answer.status, "misspelt" in answer.text), answer.text
 
 
 @pytest.mark.parametrize("endpoint", CHANGES, ids=lambda each: each.name)
