@@ -47,7 +47,7 @@ def check_kind_of_store(config: BrokerConfig, disk: Disk) -> None:
     if any(name.startswith(DLEDGER_FOLDER) for name in disk.list(root)):
         raise ConfigError(
             f"the store in {root} is one of RocketMQ's DLedger, whose log has another format: "
-            "start the group with empty stores, and send or replay the messages to it"
+            "make an ordinary one of it with `gantry store migrate`, or begin with an empty store"
         )
 
 

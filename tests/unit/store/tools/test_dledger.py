@@ -8,6 +8,10 @@ import pytest
 from click.testing import CliRunner, Result
 from storekeeping import contents, flip, keep_store, message, unpack_store
 
+from gantrymq.base.disk import OsDisk
+from gantrymq.base.errors import ConfigError
+from gantrymq.broker.identity import check_kind_of_store
+from gantrymq.broker.settings.config import BrokerConfig
 from gantrymq.cli.main import main
 from gantrymq.store.audit.whole import audit_store
 from gantrymq.store.files.folder import StoreFolder
@@ -155,3 +159,11 @@ def test_a_store_without_dledger_and_a_full_target_are_refused(store: Path, tmp_
 
     assert "has no log of DLedger" in plain.stderr
     assert "is not empty" in full.stderr
+
+
+def test_a_broker_refuses_the_store_and_says_what_to_do(store: Path) -> None:
+    """It would begin a log beside the one that is there."""
+    config = BrokerConfig(store_path_root_dir=str(store))
+
+    with pytest.raises(ConfigError, match="gantry store migrate"):
+        check_kind_of_store(config, OsDisk())
