@@ -51,7 +51,7 @@ HOLDERS: tuple[Any, ...] = (
     BrokerLimits(metrics_grpc_exporter_header=HEADER),
     NameServerLimits(metrics_grpc_exporter_header=HEADER),
     NameServerConfig(metrics_grpc_exporter_header=HEADER),
-    ConsoleSettings(clusters=(), data=Path("data"), logs=TELEMETRY),
+    ConsoleSettings(clusters=(), data=Path("data"), tls_key_password=SECRET, logs=TELEMETRY),
     BrokerConfig(
         metrics_grpc_exporter_header=HEADER,
         init_authentication_user=USER,

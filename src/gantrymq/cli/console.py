@@ -70,6 +70,9 @@ class _GuardedGroup(click.Group):
 @click.option("--tls-cert", type=FILE, help="Serve over HTTPS with this certificate (PEM).")
 @click.option("--tls-key", type=FILE, help="The key of that certificate.")
 @click.option(
+    "--tls-key-password", type=FILE, help="File with the password of that key, if it is encrypted."
+)
+@click.option(
     "--lake",
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder of archives and reports.  [default: `lake` in --data]",
@@ -123,6 +126,7 @@ def _serve(data: Path, given: dict[str, Any]) -> int:
         admins=given["admins"],
         tls_certificate=given["tls_cert"],
         tls_key=given["tls_key"],
+        tls_key_password=_first_line(given["tls_key_password"]),
         lake=given["lake"],
         is_read_only=given["read_only"],
         logs=logs,
@@ -138,6 +142,16 @@ def _serve(data: Path, given: dict[str, Any]) -> int:
         return run_until_stopped(serve)
     finally:
         listener.stop()
+
+
+def _first_line(path: Path | None) -> str:
+    """The password in a file; empty without one."""
+    if path is None:
+        return ""
+    try:
+        return path.read_text().partition("\n")[0].rstrip("\r")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {path}: {getattr(error, 'strerror', error)}") from None
 
 
 def _named(given: tuple[str, ...]) -> list[tuple[str, str]]:

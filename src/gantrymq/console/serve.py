@@ -3,17 +3,32 @@
 import asyncio
 import contextlib
 import socket
+import ssl
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import uvicorn
 
 from gantrymq.base.errors import ConfigError
+from gantrymq.base.tls.files import TlsFiles
+from gantrymq.base.tls.settings import TlsParty, TlsSettings
 from gantrymq.console.app import make_app
 from gantrymq.console.settings import ConsoleSettings
 
 KEEP_ALIVE_SECONDS: Final = 30
 STOP_SECONDS_MAX: Final = 3
+
+
+class _Config(uvicorn.Config):
+    """With a TLS context of ours, which has the certificate that lies in the files now."""
+
+    def __init__(self, app: Any, context: ssl.SSLContext | None, **others: Any) -> None:
+        super().__init__(app, **others)
+        self._context = context
+
+    def load(self) -> None:
+        super().load()
+        self.ssl = self._context
 
 
 class _QuietServer(uvicorn.Server):
@@ -28,16 +43,16 @@ class ConsoleServer:
 
     def __init__(self, settings: ConsoleSettings) -> None:
         self._settings = settings
+        context = _tls_context(settings)
         self._socket = _listening(settings.host, settings.port)
-        config = uvicorn.Config(
+        config = _Config(
             make_app(replace(settings, port=self._socket.getsockname()[1])),
+            context,
             log_config=None,
             access_log=False,
             server_header=False,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=STOP_SECONDS_MAX,
-            ssl_certfile=settings.tls_certificate,
-            ssl_keyfile=settings.tls_key,
         )
         self._server = _QuietServer(config)
         self._task: asyncio.Task[None] | None = None
@@ -62,6 +77,18 @@ class ConsoleServer:
         if self._task is not None:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
+
+
+def _tls_context(settings: ConsoleSettings) -> ssl.SSLContext | None:
+    """None without a certificate; raises ConfigError."""
+    if settings.tls_certificate is None:
+        return None
+    own = TlsParty(
+        cert_path=str(settings.tls_certificate),
+        key_path=str(settings.tls_key),
+        key_password=settings.tls_key_password,
+    )
+    return TlsFiles(TlsSettings(server=own)).lasting_context()
 
 
 def _listening(host: str, port: int) -> socket.socket:

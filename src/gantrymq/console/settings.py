@@ -49,6 +49,8 @@ class ConsoleSettings:
     tls_certificate: Path | None = None
     """Served over HTTPS with it and its key."""
     tls_key: Path | None = None
+    tls_key_password: str = field(default="", repr=False)
+    """Of an encrypted key."""
     lake: Path | None = None
     """The folder of archives and reports; by default in `data`."""
     is_read_only: bool = False

@@ -55,6 +55,16 @@ class TlsFiles:
         """For connections that are accepted; None without a certificate."""
         return self._server.context() if self._server is not None else None
 
+    def lasting_context(self) -> ssl.SSLContext:
+        """For a server that takes one context for good: each handshake gets the newest one."""
+        lasting = self._new_server()
+
+        def take_newest(session: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
+            session.context = self.context or lasting
+
+        lasting.sni_callback = take_newest  # called without a name, too
+        return lasting
+
     def client_context(self) -> ssl.SSLContext:
         """For connections that are opened."""
         return self._client.context()
