@@ -1,6 +1,8 @@
 """Opening and closing: locks, sizes, real parts, many queues, files on disk."""
 
+import asyncio
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,8 @@ from gantrymq.base.offload import InlineOffload, ThreadOffload
 from gantrymq.kernel import ENTRY
 from gantrymq.store import HelperSyncer, PutStatus, Store
 from gantrymq.store.errors import LayoutError
+from gantrymq.store.log.syncer import InlineSyncer
+from gantrymq.store.recovery.checkpoint import load
 from gantrymq.store.shared import StorePorts
 from gantrymq.testing.disk import MemoryDisk
 
@@ -182,5 +186,43 @@ def test_queue_files_have_rocketmqs_layout() -> None:
         assert ENTRY.unpack_from(data, 20) == (appends[9].physical_offset, appends[9].size, 2598919)
         assert not any(data[40:])
         assert len(disk.contents()["store/checkpoint"]) == 4096
+
+    run(body)
+
+
+def test_two_checkpoints_at_the_same_time_wait_for_each_other() -> None:
+    """
+    One that begins while the disk syncs for another is neither refused nor written before it.
+    """
+
+    async def body() -> None:
+        disk, offload = MemoryDisk(), ThreadOffload(2)
+        syncing, may_go = threading.Event(), threading.Event()
+        ports = StorePorts(disk, ManualClock(), offload, InlineSyncer())
+        store = await Store.open(tiny(), ports, store_host=HOST)
+
+        def hang(name: str, path: str) -> None:
+            if name == "sync_all":
+                syncing.set()
+                may_go.wait(20)
+
+        await put(store, message())
+        disk.fault = hang
+        first = asyncio.ensure_future(store.upkeep.checkpoint())
+        await asyncio.to_thread(syncing.wait, 20)
+        await put(store, message())
+        second = asyncio.ensure_future(store.upkeep.checkpoint())
+        for _ in range(20):
+            await asyncio.sleep(0.01)
+        assert not second.done()
+        may_go.set()
+        await asyncio.gather(first, second)
+        disk.fault = None
+
+        found = load(disk, "store/checkpoint")
+        assert found is not None
+        assert store.upkeep.checkpointer.last.dispatched == found.dispatched == store.log_max
+        await store.close()
+        offload.close()
 
     run(body)

@@ -1,5 +1,6 @@
 """Takes checkpoints; only this module decides in which order things become durable."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from gantrymq.store.config import StoreConfig
@@ -24,6 +25,7 @@ class Checkpointer:
         self._queues, self._index, self._dispatcher = files.queues, files.key_index, dispatcher
         self.last = last
         self._derived_failed = False
+        self._turn = asyncio.Lock()
         self.before: Callable[[], Awaitable[None]] = _nothing
         """Saves what records up to the checkpoint have changed elsewhere."""
 
@@ -31,18 +33,20 @@ class Checkpointer:
         """Make everything durable that was dispatched when this began, then write the checkpoint.
 
         Entries that are added meanwhile may reach the disk, too; the next recovery cuts entries
-        that no checkpoint covers. Raises OSError if the disk fails.
+        that no checkpoint covers. Raises OSError if the disk fails. One at a time: a broker that
+        stops takes one while the periodic one may be under way.
         """
-        fresh = self._capture()
-        assert fresh.dispatched is not None
-        await self.before()
-        if self._index is not None:
-            self._index.write(slots=final)
-        await self._queues.write_tails()
-        await flush_log(fresh.dispatched)
-        await self._offload.run(self._sync_derived)
-        await self._offload.run(checkpoint.save, self._disk, self.path, fresh)
-        self.last = fresh
+        async with self._turn:
+            fresh = self._capture()
+            assert fresh.dispatched is not None
+            await self.before()
+            if self._index is not None:
+                self._index.write(slots=final)
+            await self._queues.write_tails()
+            await flush_log(fresh.dispatched)
+            await self._offload.run(self._sync_derived)
+            await self._offload.run(checkpoint.save, self._disk, self.path, fresh)
+            self.last = fresh
 
     @property
     def path(self) -> str:
