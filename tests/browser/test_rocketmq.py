@@ -12,7 +12,7 @@ from playwright.sync_api import Browser
 from world import run
 
 from conftest import Watched, watched
-from gantrymq import Admin, Consumer, ConsumerOptions, Message, Producer
+from gantrymq import Admin, Consumer, ConsumerOptions, Decision, Message, Producer
 
 sys.path.append(str(Path(__file__).parents[1] / "interop"))
 
@@ -20,6 +20,7 @@ from clients import JavaClient
 from real import RealCluster
 
 VERSIONS = ("4.9.7", "5.3.3")
+API = "/clusters/test"
 
 
 @pytest.fixture(scope="module", params=VERSIONS)
@@ -43,30 +44,61 @@ async def fill(namesrv: str) -> None:
         async for message in consumer:
             await message.dead(reason="declined")
             break
+    async with Producer(namesrv, group="shop") as producer:
+        await producer.send(Message("orders", "tomorrow", delay_level=18, keys=("tomorrow",)))
+    async with Producer(namesrv, group="clearing") as producer:
+        half = Message("orders", "half 7", keys=("half-7",))
+        await producer.send_transaction(half, lambda _: Decision.UNKNOWN)
+
+
+@pytest.fixture(scope="module")
+def named(rocketmq: Site) -> dict[str, str]:
+    """The letter and its message, by the words for them in the addresses below."""
+    letters = until(lambda: rocketmq.api("GET", f"{API}/groups/billing/dead-letters")["letters"])
+    row = letters[0]["row"]
+    found = rocketmq.api("GET", f"{API}/message-ids/{row['msgId']}", topic="orders")["messages"][0]
+    return {
+        "letter": letters[0]["deadId"],
+        "id": row["msgId"],
+        "offset_id": found["offsetMsgId"],
+        "key": row["keys"][0],
+        "place": f"{found['broker']}/{found['queueId']}/{found['offset']}",
+    }
 
 
 @pytest.mark.parametrize(
     ("path", "shown"),
     [
         ("/overview", r"V(4_9_7|5_3_3)"),
+        ("/brokers/broker-a/0", r"(?s)msgPutTotalTodayNow.*brokerClusterName"),
         ("/topics", r"orders"),
         ("/topics/orders", r"billing"),
         ("/groups", r"billing"),
         ("/groups/billing", r"orders"),
         ("/messages?topic=orders", r"order \d"),
+        ("/messages?by=id&topic=orders&id={id}", r"order \d"),
+        ("/messages?by=id&id={offset_id}", r"order \d"),
+        ("/messages?by=key&topic=orders&key={key}", r"order \d"),
+        ("/messages/orders/{place}", r"(?s)order \d.*UNIQ_KEY"),
+        ("/message-history/{id}?topic=orders", r"(?s)stored.*billing.*%DLQ%billing"),
         ("/letters", r"billing"),
-        ("/waiting", r""),
+        ("/letters/billing", r"(?s)no cause is known.*order \d"),  # these brokers keep no reasons
+        ("/letters/billing/{letter}", r"(?s)no cause is known.*order \d"),
+        ("/waiting", r"(?s)level 18.*tomorrow"),
+        ("/transactions", r"(?s)clearing.*half 7"),
+        ("/alarms", r"\d groups, looked at last"),
     ],
 )
 def test_a_page_shows_what_is_there(
-    chromium: Browser, rocketmq: Site, path: str, shown: str
+    chromium: Browser, rocketmq: Site, named: dict[str, str], path: str, shown: str
 ) -> None:
     """
     The page loads from RocketMQ's servers without a fault, and has what was put there.
     """
+    address = path.format_map({word: quote(name, safe="/") for word, name in named.items()})
     with watched(chromium) as visitor:
         # In its first seconds a broker of 4.9.7 fails when it is asked for its figures.
-        until(lambda: re.search(shown, _text_of(visitor, rocketmq, path)) is not None)
+        until(lambda: re.search(shown, _text_of(visitor, rocketmq, address)) is not None)
         page, text = visitor.page, visitor.page.locator("main").inner_text()
         assert not page.locator("p.said.error").count(), text
         assert [] == visitor.faults
