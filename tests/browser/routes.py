@@ -32,11 +32,19 @@ def api(world: World, path: str, cluster: str = PAIR) -> Any:
         return json.load(answer)
 
 
-def message(world: World, text: str = "", topic: str = "orders") -> str:
+def message(world: World, text: str = "", topic: str = "orders", cluster: str = PAIR) -> str:
     """The page of a message that contains a text."""
-    found = api(world, f"/messages?topic={topic}&limit=10&text={segment(text)}")["messages"]
+    asked = f"/messages?topic={topic}&limit=10&text={segment(text)}"
+    found = api(world, asked, cluster)["messages"]
     place = f"{found[0]['broker']}/{found[0]['queueId']}/{found[0]['offset']}"
-    return world.page(f"/messages/{topic}/{place}")
+    return world.page(f"/messages/{topic}/{place}", cluster)
+
+
+def raft_broker(world: World) -> str:
+    """The page of a member of the raft group that follows."""
+    members = api(world, "/members", RAFT)["members"]
+    follower = next(each for each in members if each["role"] == "follower")
+    return world.page(f"/brokers/{segment(follower['broker'])}/{follower['id']}", RAFT)
 
 
 def job(world: World) -> str:
@@ -71,27 +79,38 @@ PAGES: Final[dict[str, tuple[str, Address]]] = {
     "overview": ("/overview", below("/overview")),
     "overview-raft": ("/overview", below("/overview", RAFT)),
     "broker": ("/brokers/{broker}/{id}", below("/brokers/broker-a/0")),
+    "broker-raft": ("/brokers/{broker}/{id}", raft_broker),
     "topics": ("/topics", below("/topics")),
+    "topics-raft": ("/topics", below("/topics", RAFT)),
     "new-topic": ("/new-topic", below("/new-topic")),
     "topic": ("/topics/{topic}", below("/topics/orders")),
+    "topic-raft": ("/topics/{topic}", below("/topics/ledger", RAFT)),
     "messages": ("/messages", below("/messages?topic=orders")),
+    "messages-raft": ("/messages", below("/messages?topic=ledger", RAFT)),
     "messages-by-key": ("/messages", below("/messages?by=key&topic=orders&key=order-3")),
     "tail": ("/tail", below("/tail?topic=orders")),
     "message": ("/messages/{topic}/{broker}/{queueId}/{offset}", lambda w: message(w, "a book")),
     "message-hostile": (
         "/messages/{topic}/{broker}/{queueId}/{offset}", lambda w: message(w, "onerror")
     ),
+    "message-raft": (
+        "/messages/{topic}/{broker}/{queueId}/{offset}",
+        lambda w: message(w, "entry 3", "ledger", RAFT),
+    ),
     "message-binary": (
         "/messages/{topic}/{broker}/{queueId}/{offset}", lambda w: message(w, topic="payments")
     ),
     "masking": ("/masking", below("/masking")),
     "groups": ("/groups", below("/groups")),
+    "groups-raft": ("/groups", below("/groups", RAFT)),
     "new-group": ("/new-group", below("/new-group")),
     "group": ("/groups/{group}", below("/groups/billing")),
+    "group-raft": ("/groups/{group}", below("/groups/auditing", RAFT)),
     "letters": ("/letters", below("/letters")),
     "letters-of-group": ("/letters/{group}", below("/letters/billing")),
     "letter": ("/letters/{group}/{letter}", letter),
     "waiting": ("/waiting", below("/waiting")),
+    "waiting-raft": ("/waiting", below("/waiting", RAFT)),
     "transactions": ("/transactions", below("/transactions")),
     "job": ("/jobs/{job}", job),
     "member": ("/groups/{group}/member", member),

@@ -156,6 +156,11 @@ async def fill(world: World) -> None:
     async with Producer(world.raft, group="bank") as producer:
         for number in range(5):
             await producer.send(Message("ledger", f"entry {number}", keys=(f"entry-{number}",)))
+        await producer.send(Message("ledger", "later", delay=3600, keys=("later",)))
+    async with Consumer(world.raft, group="auditing", start="first") as consumer:
+        consumer.subscribe("ledger")
+        for _ in range(3):
+            await (await anext(consumer)).ack()
     async with Producer(world.pair, group="shop") as producer:
         for number in range(30):
             order = {
