@@ -4,6 +4,8 @@ import re
 import signal
 import ssl
 import subprocess
+import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -68,18 +70,25 @@ def memory_mib(pid: int) -> float:
 
 
 def test_the_ready_line_names_a_console_that_serves(
-    tmp_path: Path, record_property: Callable[[str, object], None]
+    tmp_path: Path,
+    record_property: Callable[[str, object], None],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """
     The console shows the brokers, and everything together takes less memory than promised.
     """
+    began = time.monotonic()
     with up(tmp_path) as (namesrv, console, process):
+        ready = time.monotonic() - began
         shown = page(f"{console}/c/local/overview")
         assert "broker-a" in shown
         assert namesrv in shown
         pids = [process.pid, *children(process.pid)]
         total = sum(map(memory_mib, pids))
         record_property("memory_mib", total)
+        record_property("ready_seconds", ready)
+        with capsys.disabled():
+            sys.stdout.write(f"\ngantry up: ready after {ready:.1f} s, {total:.0f} MiB")
         assert len(pids) == 4
         assert total < MEMORY_MIB_MAX, f"{total:.0f} MiB"
     assert "" == (tmp_path / "stderr").read_text()
