@@ -1,12 +1,11 @@
 """Pages about dead letters: groups, causes, side by side, resends, notes; and nothing is HTML."""
 
 import re
-import time
 from collections.abc import Iterator
 from urllib.parse import quote
 
 import pytest
-from consolekit import NAME, Site, console
+from consolekit import NAME, Site, console, until
 from lettersending import let_die
 
 from gantrymq import Message
@@ -30,14 +29,13 @@ def dead_ids(site: Site) -> list[str]:
 
 def sent_again(site: Site, count: int) -> list[str]:
     """The bodies in the retry topic, once there are so many."""
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
+
+    def found() -> list[str]:
         reply = site.call("GET", f"/clusters/{NAME}/messages", topic="%RETRY%g")
-        found = [each["preview"] for each in reply.json().get("messages", [])]
-        if len(found) >= count:
-            return found
-        time.sleep(0.05)
-    raise TimeoutError
+        bodies = [each["preview"] for each in reply.json().get("messages", [])]
+        return bodies if len(bodies) >= count else []
+
+    return until(found)
 
 
 def test_groups_causes_and_letters_have_their_pages(site: Site, gantry: GantryCluster) -> None:
@@ -65,12 +63,11 @@ def test_groups_causes_and_letters_have_their_pages(site: Site, gantry: GantryCl
 
 def await_jobs(site: Site) -> None:
     """Wait until no job runs."""
-    deadline = time.monotonic() + 20
-    while any(
-        job["state"] == "running" for job in site.api("GET", f"/clusters/{NAME}/jobs")["jobs"]
-    ):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(
+        lambda: all(
+            job["state"] != "running" for job in site.api("GET", f"/clusters/{NAME}/jobs")["jobs"]
+        )
+    )
 
 
 def test_marked_letters_are_sent_again_from_the_page(site: Site, gantry: GantryCluster) -> None:
@@ -86,7 +83,9 @@ def test_marked_letters_are_sent_again_from_the_page(site: Site, gantry: GantryC
     assert second.status == 200, second.text
 
     assert sorted(sent_again(site, 3)) == ["bad-0", "bad-1", "bad-2"]
-    assert "3 letters of g" in site.page(LETTERS) or "all chosen letters of g" in site.page(LETTERS)
+    page = site.page(LETTERS)
+    assert "send 1 letter of g again" in page
+    assert "send all chosen letters of g again" in page
 
 
 def test_a_job_in_stages_is_let_go_on_and_stopped(site: Site, gantry: GantryCluster) -> None:
@@ -94,15 +93,20 @@ def test_a_job_in_stages_is_let_go_on_and_stopped(site: Site, gantry: GantryClus
     let_die(gantry, *(Message("orders", b"bad-%d" % number) for number in range(4)))
     site.act(f"{PAGES}/letter-jobs/g/resend", to="retry", rate="1000", stage="1")
     sent_again(site, 1)
-    deadline = time.monotonic() + 20
-    while (found := re.search(r'action="([^"]+/go-on)"', site.page(LETTERS))) is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    found = until(lambda: re.search(r'action="([^"]+/go-on)"', site.page(LETTERS)))
+    assert found is not None
 
     assert site.act(found.group(1)).status == 200
     sent_again(site, 2)
+    waiting = until(lambda: "/go-on" in (page := site.page(LETTERS)) and page)
+    assert "Stop, leave the rest" in waiting
+    assert "What was sent is not taken back" in waiting
     assert site.act(found.group(1).replace("go-on", "stop")).status == 200
-    assert "left untouched" in site.page(LETTERS)
+    assert "2 sent again, 0 skipped because they were before, 0 failed, 2 left untouched" in (
+        site.page(LETTERS)
+    )
+    assert len(sent_again(site, 2)) == 2
+    assert len(dead_ids(site)) == 4
     assert site.act(found.group(1).replace("go-on", "pause")).status == 404
 
 

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from gantrymq.base.errors import GantryError
+from gantrymq.base.plurals import counted
 from gantrymq.client.admin.letters.dead_letters import DeadLetters, Letter
 from gantrymq.client.admin.letters.resend import FAILURES_IN_A_ROW_MAX, RATE_DEFAULT, Resent
 from gantrymq.client.core.errors import ClientError
@@ -91,7 +92,7 @@ async def resend_letters(ask: Ask, wanted: Resending) -> JobStarted:
         finally:
             del gates[job.id]
 
-    what = f"{len(wanted.ids)} letters" if wanted.ids else "all chosen letters"
+    what = counted(len(wanted.ids), "letter") if wanted.ids else "all chosen letters"
     title = f"send {what} of {wanted.group} again"
     subject = f"dead letters of {wanted.group}"
     return started(ask.begin_job(wanted.cluster, subject, title, work))

@@ -50,6 +50,12 @@ TEXTS: Final = {
         "Without a mark: all letters that the choice above has, also on other pages.",
         "未选择时：上方筛选条件下的全部死信，包括其他页。",
     ),
+    "letters.stage_hint": (
+        "After each stage the job waits: go on, or stop, which leaves the rest untouched. What was "
+        "sent is not taken back; a letter that dies again is marked.",
+        "每批之后任务会等待：可继续，也可停止，停止后其余死信保持不变。已发送的不会撤回；再次成为死信"
+        "的会有标记。",
+    ),
     "letters.export": ("Export", "导出"),
     "letters.notes": ("Notes", "备注"),
     "letters.note": ("Note", "备注"),
