@@ -65,6 +65,8 @@ class StoreConfig(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """A write that took this long means a busy disk: what piled up behind it is refused."""
     queue_write_interval_ms: int = 1_000
     """How often queue entries go from memory to their files."""
+    queues_written_max: int = 2_000
+    """Of how many queues they go there at once; a checkpoint writes those of all."""
     checkpoint_interval_ms: int = 10_000
     """How often everything is made durable; what lies behind it need not be scanned again."""
 

@@ -79,7 +79,7 @@ class StoreUpkeep:
         try:
             if self._index is not None:
                 self._index.build()
-            await self._queues.write_tails()
+            await self._queues.write_tails(self._config.queues_written_max)
             due = self._checkpoint_at + self._config.checkpoint_interval_ms / 1000
             if not self._flusher.failure and loop.time() >= due:
                 self._checkpoint_at = loop.time()

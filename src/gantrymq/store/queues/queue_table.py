@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import re
+from itertools import islice
 
 from gantrymq.base.disk import delete_tree
 from gantrymq.base.errors import GantryError
@@ -121,14 +122,15 @@ class QueueTable:
         for queue in self.known():
             queue.trim(log_min)
 
-    async def write_tails(self) -> None:
-        """Write entries from memory to the files, in slices that let the loop run in between.
+    async def write_tails(self, queues_max: int | None = None) -> None:
+        """Write entries from memory to the files, in slices that let the loop run in between; of
+        so many queues at most, those first that have waited longest.
 
         A queue whose write fails is tried again next time, and the error is raised.
         """
         loop = asyncio.get_running_loop()
         slice_end = loop.time() + SLICE_SECONDS
-        for queue in list(self.unwritten):
+        for queue in list(islice(self.unwritten, queues_max)):
             if queue in self.unwritten:
                 queue.write_tail()
                 del self.unwritten[queue]
