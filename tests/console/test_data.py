@@ -1,13 +1,12 @@
 """The data page: archives, reports and replays as jobs on a real Spark."""
 
 import asyncio
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from consolekit import Site, console
+from consolekit import Site, console, until
 
 from gantrymq import Message, Producer
 from gantrymq.console.access.user import Role
@@ -49,13 +48,12 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, Path]
 def _start(site: Site, what: str, **question: Any) -> dict[str, Any]:
     """Begin a job and wait for its end."""
     begun = site.api("POST", f"/clusters/test/data/{what}", **question)
-    end = time.monotonic() + SECONDS_MAX
-    while time.monotonic() < end:
+
+    def ended() -> dict[str, Any]:
         job: dict[str, Any] = site.api("GET", f"/clusters/test/jobs/{begun['job']}")
-        if job["state"] != "running":
-            return job
-        time.sleep(0.2)
-    raise AssertionError(f"{what} did not end: {job}")
+        return job if job["state"] != "running" else {}
+
+    return until(ended, SECONDS_MAX)
 
 
 def test_an_archive_holds_its_topic(lake: tuple[Site, Path]) -> None:

@@ -4,12 +4,11 @@ import asyncio
 import csv
 import io
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from consolekit import NAME, Site, console
+from consolekit import NAME, Site, console, until
 from lettersending import let_die
 
 from gantrymq import Consumer, Message, Producer
@@ -24,16 +23,6 @@ LETTERS = f"{GROUP}/dead-letters"
 def site(gantry: GantryCluster) -> Iterator[Site]:
     with console(gantry) as site:
         yield site
-
-
-def until(what: Callable[[], Any]) -> Any:
-    """What it returns, once it is true."""
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        if found := what():
-            return found
-        time.sleep(0.02)
-    raise TimeoutError
 
 
 def job(site: Site, number: str) -> dict[str, Any]:
@@ -89,10 +78,7 @@ def test_reasons_that_differ_in_numbers_are_one_cause(site: Site, gantry: Gantry
                 await message.dead(reason=why)
 
     asyncio.run(run())
-    deadline = time.monotonic() + 20
-    while len(site.api("GET", LETTERS)["letters"]) < 3:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: len(site.api("GET", LETTERS)["letters"]) >= 3)
 
     first, second = site.api("GET", f"{GROUP}/dead-letter-causes")["causes"]
 

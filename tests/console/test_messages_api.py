@@ -10,6 +10,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 import pytest
 from consolekit import NAME, Site, console, until
+from consumekit import send_these
 
 from gantrymq import Message, Producer, SendResult
 from gantrymq.client.admin.messages.paged_search import QueueSpan, SearchPlace
@@ -26,14 +27,6 @@ CARD = "4111 1111 1111 1111"
 def site(gantry: GantryCluster) -> Iterator[Site]:
     with console(gantry) as site:
         yield site
-
-
-def send(gantry: GantryCluster, *messages: Message) -> list[SendResult]:
-    async def run() -> list[SendResult]:
-        async with Producer(gantry.namesrv, group="test-producer") as producer:
-            return [await producer.send(each) for each in messages]
-
-    return asyncio.run(run())
 
 
 def place(result: SendResult) -> str:
@@ -60,7 +53,7 @@ def previews(rows: list[dict[str, Any]]) -> list[str]:
 
 def test_a_search_goes_on_to_the_end(site: Site, gantry: GantryCluster) -> None:
     """Over all queues in the order of store times, without one message missing or twice."""
-    send(gantry, *(Message("orders", b"%d" % number) for number in range(130)))
+    send_these(gantry.namesrv, *(Message("orders", b"%d" % number) for number in range(130)))
 
     newest = searched(site, topic="orders", limit=7)
     oldest = searched(site, topic="orders", limit=50, order="oldest")
@@ -72,7 +65,7 @@ def test_a_search_goes_on_to_the_end(site: Site, gantry: GantryCluster) -> None:
 
 def test_a_page_says_how_far_it_looked(site: Site, gantry: GantryCluster) -> None:
     """In messages and in queues, and whether that was all."""
-    send(gantry, *(Message("orders", b"%d" % number) for number in range(20)))
+    send_these(gantry.namesrv, *(Message("orders", b"%d" % number) for number in range(20)))
 
     page = site.api("GET", MESSAGES, topic="orders", limit=5)
 
@@ -84,8 +77,8 @@ def test_a_page_says_how_far_it_looked(site: Site, gantry: GantryCluster) -> Non
 
 def test_filters(site: Site, gantry: GantryCluster) -> None:
     """By tags, by a condition on properties, and by text in body, keys and properties."""
-    send(
-        gantry,
+    send_these(
+        gantry.namesrv,
         Message("orders", b"one", tags="a", properties={"amount": "5"}),
         Message("orders", b"two", tags="b", properties={"amount": "50"}),
         Message("orders", b"three", keys=["k-3"]),
@@ -100,8 +93,8 @@ def test_filters(site: Site, gantry: GantryCluster) -> None:
 def test_a_text_is_found_however_json_writes_it(site: Site, gantry: GantryCluster) -> None:
     """A list shows letters, and so does a search find them, also behind a rule."""
     bodies = [json.dumps({"n": name, "pin": "ü-1"}).encode() for name in ("Müller", "M\\u00fcller")]
-    send(gantry, *(Message("orders", body) for body in bodies))
-    send(gantry, Message("orders", json.dumps({"n": "Mübel"}, ensure_ascii=False)))
+    send_these(gantry.namesrv, *(Message("orders", body) for body in bodies))
+    send_these(gantry.namesrv, Message("orders", json.dumps({"n": "Mübel"}, ensure_ascii=False)))
 
     assert previews(searched(site, topic="orders", text="Müller")) == [
         '{ "n": "Müller", "pin": "ü-1" }'
@@ -115,9 +108,9 @@ def test_a_text_is_found_however_json_writes_it(site: Site, gantry: GantryCluste
 
 def test_a_search_between_two_times_or_in_one_queue(site: Site, gantry: GantryCluster) -> None:
     """Both ends of the time count; in a queue it begins at an offset."""
-    first = send(gantry, Message("orders", b"early"))[0]
+    first = send_these(gantry.namesrv, Message("orders", b"early"))[0]
     gantry.clock.advance(3600)
-    send(gantry, *(Message("orders", b"late-%d" % number) for number in range(4)))
+    send_these(gantry.namesrv, *(Message("orders", b"late-%d" % number) for number in range(4)))
     late_ms = searched(site, topic="orders")[-2]["storedMs"]
 
     assert previews(searched(site, topic="orders", untilMs=late_ms - 1)) == ["early"]
@@ -133,7 +126,7 @@ def test_what_is_gone_since_a_search_began_is_said_up_to_its_end(
     site: Site, gantry: GantryCluster, newest: bool
 ) -> None:
     """A broker that came back with less has gaps, and no page after them says that it saw all."""
-    sent = send(gantry, *(Message("orders", b"%d" % number) for number in range(60)))
+    sent = send_these(gantry.namesrv, *(Message("orders", b"%d" % number) for number in range(60)))
     last = max(sent, key=lambda each: each.offset)
     end, missing = last.offset + 1, last.offset + 400
     span = QueueSpan(last.queue.broker_name, last.queue.queue_id, 0, missing,
@@ -169,14 +162,12 @@ def test_a_search_that_makes_no_sense_says_why(
 
     reply = site.call("GET", MESSAGES, **question)
 
-    assert reply.status in (status, 400, 404, 409), reply.text
-    assert reply.status != 500
-    assert said in reply.text
+    assert (status, True) == (reply.status, said in reply.text), reply.text
 
 
 def test_a_message_is_found_by_both_ids_and_by_key(site: Site, gantry: GantryCluster) -> None:
     """With its topic or without."""
-    sent = send(gantry, Message("orders", b"x", keys=["k-1"]))[0]
+    sent = send_these(gantry.namesrv, Message("orders", b"x", keys=["k-1"]))[0]
 
     for id_, question in (
         (sent.msg_id, {"topic": "orders"}),
@@ -193,7 +184,7 @@ def test_a_message_is_found_by_both_ids_and_by_key(site: Site, gantry: GantryClu
 def test_keys_of_many_messages_are_paged(site: Site, gantry: GantryCluster) -> None:
     """The newest first; the answer says with which time to go on."""
     for number in range(6):
-        send(gantry, Message("orders", b"%d" % number, keys=["k"]))
+        send_these(gantry.namesrv, Message("orders", b"%d" % number, keys=["k"]))
         gantry.clock.advance(1)
 
     page = site.api("GET", f"{BASE}/message-keys", topic="orders", key="k", limit=4)
@@ -207,8 +198,9 @@ def test_keys_of_many_messages_are_paged(site: Site, gantry: GantryCluster) -> N
 
 def test_a_message_page_has_everything(site: Site, gantry: GantryCluster) -> None:
     """Body, properties of both kinds, hosts, times, and the ends of the queue."""
-    sent = send(
-        gantry, Message("orders", b'{"a":1}', tags="t", keys=["k"], properties={"shop": "x"})
+    sent = send_these(
+        gantry.namesrv,
+        Message("orders", b'{"a":1}', tags="t", keys=["k"], properties={"shop": "x"}),
     )[0]
 
     found = site.api("GET", place(sent))
@@ -225,7 +217,7 @@ def test_a_message_page_has_everything(site: Site, gantry: GantryCluster) -> Non
 
 def test_bodies_are_decoded_with_a_schema(site: Site, gantry: GantryCluster) -> None:
     """One that is pasted, or one that is kept for the topic and then used by itself."""
-    avro, proto = send(gantry, Message("a", b"\x04hi"), Message("p", b"\x0a\x02hi"))
+    avro, proto = send_these(gantry.namesrv, Message("a", b"\x04hi"), Message("p", b"\x0a\x02hi"))
     file = "syntax = 'proto3'; message A { string word = 1; }"
 
     pasted = site.api("GET", place(avro), form="avro", schema='"string"')
@@ -250,7 +242,7 @@ def test_a_large_body_is_cut_on_the_page_and_whole_in_the_download(
 ) -> None:
     """Four MiB do not go into a page."""
     body = b"x" * 4_000_000
-    sent = send(gantry, Message("orders", body))[0]
+    sent = send_these(gantry.namesrv, Message("orders", body))[0]
 
     found = site.api("GET", place(sent))
     raw = site.ask("GET", f"/api/v1{place(sent)}/body")
@@ -263,7 +255,7 @@ def test_a_large_body_is_cut_on_the_page_and_whole_in_the_download(
 
 def test_the_history_of_a_message(site: Site, gantry: GantryCluster) -> None:
     """The same as `gantry history` tells."""
-    sent = send(gantry, Message("orders", b"x"))[0]
+    sent = send_these(gantry.namesrv, Message("orders", b"x"))[0]
 
     found = site.api("GET", f"{BASE}/message-ids/{sent.msg_id}/history", topic="orders")
 
@@ -274,8 +266,9 @@ def test_the_history_of_a_message(site: Site, gantry: GantryCluster) -> None:
 
 def test_a_message_is_sent_again_with_changes(site: Site, gantry: GantryCluster) -> None:
     """What is not given stays; the new message has an id of its own."""
-    sent = send(
-        gantry, Message("orders", b"old", tags="t", keys=["k"], properties={"a": "1", "b": "2"})
+    sent = send_these(
+        gantry.namesrv,
+        Message("orders", b"old", tags="t", keys=["k"], properties={"a": "1", "b": "2"}),
     )[0]
 
     same = site.api("POST", f"{place(sent)}/resend")
@@ -313,13 +306,13 @@ def test_what_is_masked_is_in_no_answer(site: Site, gantry: GantryCluster) -> No
     """Neither in lists, nor in pages, downloads, tails, histories, nor can it be searched for."""
     body = msgspec.json.encode({"card": CARD, "note": "card-9", "deep": [{"pin": "4321-pin"}]})
     secret = {"pass": "hidden-pass"}
-    sent = send(gantry, Message("pay", body, keys=["key-77"], properties=secret))[0]
+    sent = send_these(gantry.namesrv, Message("pay", body, keys=["key-77"], properties=secret))[0]
     rules = [("path", "**.pin"), ("pattern", r"\d(?:[ -]?\d){12,18}"), ("property", "pass"),
              ("property", "KEYS")]  # fmt: skip
     for kind, what in rules:
         site.api("POST", f"{BASE}/masking", topic="pa*", kind=kind, what=what)
     tail = site.api("GET", f"{BASE}/new-messages", topic="pay")
-    send(gantry, Message("pay", body, properties=secret))
+    send_these(gantry.namesrv, Message("pay", body, properties=secret))
 
     answers = [
         site.ask("GET", f"/api/v1{path}").text
@@ -348,7 +341,7 @@ def test_what_is_masked_is_in_no_answer(site: Site, gantry: GantryCluster) -> No
 
 def test_no_question_tells_what_is_masked(site: Site, gantry: GantryCluster) -> None:
     """Neither a tag, nor a key, nor a condition, also where patterns mask and copies lie."""
-    (sent,) = send(gantry, Message("pay", b"x", tags="vip-7", keys=["code-4711"],
+    (sent,) = send_these(gantry.namesrv, Message("pay", b"x", tags="vip-7", keys=["code-4711"],
                                    properties={"phone": "code-4712"}))  # fmt: skip
     site.api("POST", f"{BASE}/masking", topic="pay", kind="pattern", what="(code|vip)-[0-9]+")
 
@@ -370,7 +363,7 @@ def test_no_question_tells_what_is_masked(site: Site, gantry: GantryCluster) -> 
 
 def test_a_number_that_only_decoding_shows_is_masked(site: Site, gantry: GantryCluster) -> None:
     """A pattern is looked for in what people read, not in bytes alone."""
-    (sent,) = send(gantry, Message("pay", b"\x08" + varint(4111111111111111)))
+    (sent,) = send_these(gantry.namesrv, Message("pay", b"\x08" + varint(4111111111111111)))
     assert "4111111111111111" in site.api("GET", place(sent), form="protobuf")["body"]["text"]
     site.api("POST", f"{BASE}/masking", topic="pay", kind="pattern", what="[0-9]{13,19}")
 
@@ -390,7 +383,7 @@ def test_a_masked_property_stays_when_a_message_is_sent_again(
 ) -> None:
     """People who cannot see it cannot lose it either."""
     message = Message("pay", b"x", properties={"pass": "word", "own": "1"}, tags="t", keys=["k"])
-    sent = send(gantry, message)[0]
+    sent = send_these(gantry.namesrv, message)[0]
     for what in ("pass", "TAGS", "KEYS"):
         site.api("POST", f"{BASE}/masking", topic="pay", kind="property", what=what)
 
@@ -407,7 +400,7 @@ def test_a_masked_property_stays_when_a_message_is_sent_again(
 
 def test_a_body_whose_fields_cannot_be_found_is_withheld(site: Site, gantry: GantryCluster) -> None:
     """Also from the download."""
-    sent = send(gantry, Message("pay", b"card=4111"))[0]
+    sent = send_these(gantry.namesrv, Message("pay", b"card=4111"))[0]
     site.api("POST", f"{BASE}/masking", topic="pay", kind="path", what="card")
 
     assert site.api("GET", place(sent))["body"]["isWithheld"]
@@ -417,9 +410,11 @@ def test_a_body_whose_fields_cannot_be_found_is_withheld(site: Site, gantry: Gan
 
 def test_new_messages_are_polled(site: Site, gantry: GantryCluster) -> None:
     """From now on, with the filters of a search."""
-    send(gantry, Message("orders", b"before"))
+    send_these(gantry.namesrv, Message("orders", b"before"))
     first = site.api("GET", f"{BASE}/new-messages", topic="orders", tags="a")
-    send(gantry, Message("orders", b"yes", tags="a"), Message("orders", b"no", tags="b"))
+    send_these(
+        gantry.namesrv, Message("orders", b"yes", tags="a"), Message("orders", b"no", tags="b")
+    )
 
     second = site.api(
         "GET", f"{BASE}/new-messages", topic="orders", tags="a", cursor=first["cursor"]
@@ -460,7 +455,7 @@ def test_a_tail_streams_events(site: Site, gantry: GantryCluster) -> None:
     answer = link.getresponse()
     assert answer.headers["content-type"].startswith("text/event-stream")
     assert answer.readline() == b": tail\n"
-    send(gantry, Message("orders", b"no"), Message("orders", b"yes"))
+    send_these(gantry.namesrv, Message("orders", b"no"), Message("orders", b"yes"))
 
     lines = [answer.readline() for _ in range(3)]
     link.close()
@@ -499,7 +494,7 @@ def test_tails_are_counted(
 
 def test_a_reader_may_look_and_not_change(gantry: GantryCluster) -> None:
     """Also not rules, filters and schemas."""
-    sent = send(gantry, Message("orders", b"x"))[0]
+    sent = send_these(gantry.namesrv, Message("orders", b"x"))[0]
     with console(gantry, is_read_only=True) as site:
         assert previews(searched(site, topic="orders")) == ["x"]
         for method, path, question in (

@@ -1,14 +1,14 @@
 """Pages about messages: search, tail, one message, masking; and nothing of a message is HTML."""
 
-import asyncio
 import re
 from collections.abc import Iterator
 from urllib.parse import quote
 
 import pytest
 from consolekit import NAME, Site, console
+from consumekit import send_these
 
-from gantrymq import Message, Producer, SendResult
+from gantrymq import Message, SendResult
 from gantrymq.client.admin.messages.message_history import _ORDER as EVENTS
 from gantrymq.console.texts import Texts
 from gantrymq.testing.threaded import GantryCluster
@@ -22,14 +22,6 @@ NASTY = '<script>alert(1)</script>"><img src=x onerror=alert(2)>{{7*7}}'
 def site(gantry: GantryCluster) -> Iterator[Site]:
     with console(gantry) as site:
         yield site
-
-
-def send(gantry: GantryCluster, *messages: Message) -> list[SendResult]:
-    async def run() -> list[SendResult]:
-        async with Producer(gantry.namesrv, group="test-producer") as producer:
-            return [await producer.send(each) for each in messages]
-
-    return asyncio.run(run())
 
 
 def place(result: SendResult) -> str:
@@ -48,7 +40,7 @@ def test_the_search_page_shows_rows_and_how_far_it_looked(
     site: Site, gantry: GantryCluster
 ) -> None:
     """With a link to each message, and one that goes on."""
-    send(gantry, *(Message("orders", b"body-%d" % number) for number in range(30)))
+    send_these(gantry.namesrv, *(Message("orders", b"body-%d" % number) for number in range(30)))
 
     assert "<form" in site.page(f"{PAGES}/messages")
     page = site.page(f"{PAGES}/messages?topic=orders&limit=10")
@@ -74,7 +66,7 @@ def test_a_search_that_cannot_be_made_says_why_beside_its_form(site: Site) -> No
 
 def test_pages_by_id_and_by_key(site: Site, gantry: GantryCluster) -> None:
     """Both kinds of id; nothing found is said, too."""
-    sent = send(gantry, Message("orders", b"the-body", keys=["k-1"]))[0]
+    sent = send_these(gantry.namesrv, Message("orders", b"the-body", keys=["k-1"]))[0]
 
     assert "the-body" in site.page(f"{PAGES}/messages?by=id&id={sent.msg_id}&topic=orders")
     assert "the-body" in site.page(f"{PAGES}/messages?by=id&id={sent.offset_msg_id}")
@@ -84,7 +76,7 @@ def test_pages_by_id_and_by_key(site: Site, gantry: GantryCluster) -> None:
 
 def test_times_are_those_of_the_reader(site: Site, gantry: GantryCluster) -> None:
     """A moment of the form is in the zone that the browser says."""
-    send(gantry, Message("orders", b"the-body"))
+    send_these(gantry.namesrv, Message("orders", b"the-body"))
     for query, is_there in (
         ("since=1h", True),
         ("since=between&from=2020-01-01T00:00", True),
@@ -99,7 +91,9 @@ def test_a_message_page_explains_its_properties_and_has_its_history(
     site: Site, gantry: GantryCluster
 ) -> None:
     """The history is a picture and a table."""
-    sent = send(gantry, Message("orders", b'{"a":1}', tags="t", properties={"shop": "x"}))[0]
+    sent = send_these(
+        gantry.namesrv, Message("orders", b'{"a":1}', tags="t", properties={"shop": "x"})
+    )[0]
 
     page = site.page(place(sent))
     history = site.page(f"{PAGES}/message-history/{sent.msg_id}?topic=orders")
@@ -117,7 +111,9 @@ def test_a_message_page_explains_its_properties_and_has_its_history(
 
 def test_a_message_is_edited_and_sent_again(site: Site, gantry: GantryCluster) -> None:
     """The form changes what it shows; line ends stay as they were."""
-    sent = send(gantry, Message("orders", b"a\nb", tags="t", properties={"shop": "x"}))[0]
+    sent = send_these(
+        gantry.namesrv, Message("orders", b"a\nb", tags="t", properties={"shop": "x"})
+    )[0]
 
     reply = site.act(
         f"{place(sent)}/resend",
@@ -132,7 +128,7 @@ def test_a_message_is_edited_and_sent_again(site: Site, gantry: GantryCluster) -
 
 def test_filters_rules_and_schemas_have_their_forms(site: Site, gantry: GantryCluster) -> None:
     """Add, see, remove; and a wrong one is refused in a sentence."""
-    sent = send(gantry, Message("pay", b'{"card":"4711-x"}'))[0]
+    sent = send_these(gantry.namesrv, Message("pay", b'{"card":"4711-x"}'))[0]
     saved = site.act(f"{PAGES}/filters/save", name="mine", topic="pay", query="topic=pay&by=time")
     added = site.act(f"{PAGES}/masking/add", topic="pay", kind="path", what="card")
     wrong = site.act(f"{PAGES}/masking/add", topic="pay", kind="pattern", what="(")
@@ -158,7 +154,7 @@ def test_the_tail_page_polls_for_rows(site: Site, gantry: GantryCluster) -> None
     address = re.search(r'hx-get="([^"]+tail-rows[^"]+)"', page)
     assert address is not None
     first = site.page(address.group(1))
-    send(gantry, Message("orders", b"fresh"))
+    send_these(gantry.namesrv, Message("orders", b"fresh"))
     following = re.search(r'hx-get="([^"]+)" hx-trigger="load delay', first)
     assert following is not None
 
@@ -169,8 +165,8 @@ def test_the_tail_page_polls_for_rows(site: Site, gantry: GantryCluster) -> None
 def test_nothing_of_a_message_is_html(site: Site, gantry: GantryCluster) -> None:
     """Bodies, keys, tags, properties, and every field of a form come out as text."""
     key = NASTY.replace(" ", "_")
-    sent = send(
-        gantry,
+    sent = send_these(
+        gantry.namesrv,
         Message("orders", NASTY.encode(), tags=NASTY, keys=[key], properties={NASTY: NASTY}),
         Message("orders", b'{"%s": "%s"}' % ((NASTY.replace('"', "'").encode(),) * 2)),
     )
@@ -178,7 +174,7 @@ def test_nothing_of_a_message_is_html(site: Site, gantry: GantryCluster) -> None
     site.act(f"{PAGES}/masking/add", topic=NASTY, kind="property", what=NASTY)
     nasty = quote(NASTY)
     cursor = site.api("GET", f"/clusters/{NAME}/new-messages", topic="orders")["cursor"]
-    send(gantry, Message("orders", NASTY.encode(), tags=NASTY, keys=[key]))
+    send_these(gantry.namesrv, Message("orders", NASTY.encode(), tags=NASTY, keys=[key]))
     for path in (
         f"{PAGES}/messages?topic=orders",
         f"{PAGES}/messages?topic={nasty}&sql={nasty}&text={nasty}&tags={nasty}&from={nasty}",

@@ -1,10 +1,9 @@
 """Topics through the API: lists, one topic, changes, messages, fewer and more queues."""
 
-import time
 from collections.abc import Iterator
 
 import pytest
-from consolekit import NAME, Site, console
+from consolekit import NAME, Site, console, until
 from consumekit import read, send
 
 from gantrymq.client.admin.topics import shrink
@@ -21,13 +20,12 @@ def site(gantry: GantryCluster) -> Iterator[Site]:
 
 def ended(site: Site, job: str) -> dict[str, object]:
     """The job when it has ended."""
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        found: dict[str, object] = site.api("GET", f"/clusters/{NAME}/jobs/{job}")
-        if found["state"] != "running":
-            return found
-        time.sleep(0.05)
-    raise TimeoutError(job)
+
+    def found() -> dict[str, object]:
+        view: dict[str, object] = site.api("GET", f"/clusters/{NAME}/jobs/{job}")
+        return view if view["state"] != "running" else {}
+
+    return until(found)
 
 
 def test_topics_are_listed_by_kind_and_name(site: Site) -> None:

@@ -1,14 +1,14 @@
 """What waits: delayed messages and their recall, and transactions without a decision."""
 
 import asyncio
-import time
 from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
-from consolekit import NAME, Site, console
+from consolekit import NAME, Site, console, until
+from consumekit import send_these
 
-from gantrymq import Admin, Message, Producer, SendResult
+from gantrymq import Admin, Message, Producer
 from gantrymq.client.admin.messages.delay_levels import waiting_levels
 from gantrymq.client.produce.transactions import Decision
 from gantrymq.protocol.waiting import WaitingTable
@@ -25,14 +25,6 @@ def site(gantry: GantryCluster) -> Iterator[Site]:
         yield site
 
 
-def send(gantry: GantryCluster, *messages: Message) -> list[SendResult]:
-    async def run() -> list[SendResult]:
-        async with Producer(gantry.namesrv, group="test-producer") as producer:
-            return [await producer.send(each) for each in messages]
-
-    return asyncio.run(run())
-
-
 def begin_transaction(gantry: GantryCluster, *messages: Message) -> None:
     """Half messages whose producer does not decide, and goes."""
 
@@ -46,19 +38,18 @@ def begin_transaction(gantry: GantryCluster, *messages: Message) -> None:
 
 def waiting(site: Site, count: int, **question: object) -> dict[str, Any]:
     """What waits, once so many messages are in the timer: it takes them in a moment later."""
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        found: dict[str, Any] = site.api("GET", f"{BASE}/waiting", **question)
-        if len(found["messages"]) == count:
-            return found
-        time.sleep(0.05)
-    raise TimeoutError(found)
+
+    def found() -> dict[str, Any]:
+        page: dict[str, Any] = site.api("GET", f"{BASE}/waiting", **question)
+        return page if len(page["messages"]) == count else {}
+
+    return until(found)
 
 
 def test_delayed_messages_are_listed_by_due_time(site: Site, gantry: GantryCluster) -> None:
     """Those of timers and delay levels, with counts by topic and room."""
-    send(
-        gantry,
+    send_these(
+        gantry.namesrv,
         Message("orders", b"late", delay=3600, keys=["k-2"]),
         Message("orders", b"soon", delay=60, tags="t"),
         Message("other", b"level", delay_level=5),
@@ -83,7 +74,7 @@ def test_delayed_messages_are_listed_by_due_time(site: Site, gantry: GantryClust
 
 def test_a_long_list_goes_on(site: Site, gantry: GantryCluster) -> None:
     """The answer says from when on."""
-    send(gantry, *(Message("orders", b"x", delay=60 + number) for number in range(6)))
+    send_these(gantry.namesrv, *(Message("orders", b"x", delay=60 + number) for number in range(6)))
     waiting(site, 6)
 
     first = site.api("GET", f"{BASE}/waiting", count=4)
@@ -99,7 +90,7 @@ def test_a_list_goes_on_among_messages_that_are_due_together(
 ) -> None:
     """None is passed over; where one page cannot hold them, the answer says so."""
     at_ms = gantry.clock.now_ms() + 600_000
-    send(gantry, *(Message("orders", b"x", deliver_at=at_ms + 1000 * (number // 3))
+    send_these(gantry.namesrv, *(Message("orders", b"x", deliver_at=at_ms + 1000 * (number // 3))
                    for number in range(6)))  # fmt: skip
     waiting(site, 6)
 
@@ -114,7 +105,9 @@ def test_a_list_goes_on_among_messages_that_are_due_together(
 
 def test_a_waiting_message_is_recalled(site: Site, gantry: GantryCluster) -> None:
     """Through the API and from the page; an id that does not wait is refused."""
-    send(gantry, *(Message("orders", b"x", delay=600 + number) for number in range(2)))
+    send_these(
+        gantry.namesrv, *(Message("orders", b"x", delay=600 + number) for number in range(2))
+    )
     first, second = waiting(site, 2)["messages"]
 
     def question(row: dict[str, Any]) -> dict[str, Any]:
@@ -131,7 +124,7 @@ def test_a_waiting_message_is_recalled(site: Site, gantry: GantryCluster) -> Non
 def test_transactions_without_a_decision_are_listed(site: Site, gantry: GantryCluster) -> None:
     """With the group that has to decide, how often it was asked, and who is online."""
     begin_transaction(gantry, Message("orders", b"half", keys=["k-1"]))
-    send(gantry, Message("orders", b"whole"))
+    send_these(gantry.namesrv, Message("orders", b"whole"))
 
     found = site.api("GET", f"{BASE}/transactions")
 
@@ -153,10 +146,7 @@ def test_decided_transactions_are_not_listed(site: Site, gantry: GantryCluster) 
                 await producer.send_transaction(message, lambda _, said=decision: said)
 
     asyncio.run(run())
-    deadline = time.monotonic() + 20
-    while site.api("GET", f"{BASE}/transactions")["undecided"]:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: not site.api("GET", f"{BASE}/transactions")["undecided"])
     assert "Every transaction is decided" in site.page(f"{PAGES}/transactions")
 
 
@@ -171,10 +161,7 @@ def test_a_broker_asks_now(site: Site, gantry: GantryCluster) -> None:
     row = half()["row"]
     named = {"broker": row["broker"], "topic": "orders", "offsetMsgId": row["offsetMsgId"]}
     assert "asks now" in site.api("POST", f"{BASE}/transactions/check", **named)["text"]
-    deadline = time.monotonic() + 20
-    while half()["checks"] < 1:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: half()["checks"] >= 1)
     assert "asks now" in site.act(f"{PAGES}/transactions/check", **named).text
     other = named | {"topic": "x"}
     assert site.call("POST", f"{BASE}/transactions/check", **other).status == 409
@@ -182,7 +169,7 @@ def test_a_broker_asks_now(site: Site, gantry: GantryCluster) -> None:
 
 def test_a_check_of_what_never_was_given_up_is_refused(site: Site, gantry: GantryCluster) -> None:
     """With the broker's sentence."""
-    sent = send(gantry, Message("orders", b"x"))[0]
+    sent = send_these(gantry.namesrv, Message("orders", b"x"))[0]
 
     reply = site.act(
         f"{PAGES}/transactions/resume",
@@ -195,7 +182,7 @@ def test_a_check_of_what_never_was_given_up_is_refused(site: Site, gantry: Gantr
 
 def test_keys_of_waiting_messages_are_masked_and_text(site: Site, gantry: GantryCluster) -> None:
     """Lists have no bodies, but keys and tags."""
-    send(gantry, Message("orders", b"x", delay=600, keys=["key-77"], tags=NASTY))
+    send_these(gantry.namesrv, Message("orders", b"x", delay=600, keys=["key-77"], tags=NASTY))
     begin_transaction(gantry, Message("pay", NASTY.encode(), keys=[NASTY]))
     waiting(site, 1)
     site.api("POST", f"{BASE}/masking", topic="orders", kind="property", what="KEYS")
@@ -211,8 +198,8 @@ def test_delay_levels_are_read_where_a_broker_has_no_request_for_them(
     gantry: GantryCluster,
 ) -> None:
     """From the levels' own queues and the offsets that are delivered, as on RocketMQ's brokers."""
-    send(
-        gantry,
+    send_these(
+        gantry.namesrv,
         Message("orders", b"second", delay_level=5, keys=["k"]),
         Message("orders", b"first", delay_level=4),
         Message("other", b"third", delay_level=6),
@@ -234,7 +221,7 @@ def test_delay_levels_are_read_where_a_broker_has_no_request_for_them(
     assert part.messages[1].keys == ["k"]
 
     gantry.clock.advance(1)
-    sent = send(gantry, Message("orders", b"later", delay_level=4))[0]
+    sent = send_these(gantry.namesrv, Message("orders", b"later", delay_level=4))[0]
     due_ms = whole.messages[0].due_ms + 1
     later = asyncio.run(read(None, 1, due_ms)).messages
     assert [row.msg_id for row in later] == [sent.msg_id]

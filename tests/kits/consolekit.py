@@ -159,9 +159,9 @@ class _Running:
             raise self._failure
 
 
-def until(look: Callable[[], T]) -> T:
+def until(look: Callable[[], T], seconds: float = SECONDS_MAX) -> T:
     """What `look` returns once it is true."""
-    deadline = time.monotonic() + SECONDS_MAX
+    deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if found := look():
             return found
