@@ -1,12 +1,15 @@
 """The certificate of a console: renewed while it runs, its key may be encrypted."""
 
 import asyncio
+import http.client
 import logging
 import socket
 import ssl
 import urllib.request
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 from click.testing import CliRunner
@@ -16,8 +19,10 @@ from tlskit import Authority
 from gantrymq.base.errors import ConfigError
 from gantrymq.base.tls import files as tls_files
 from gantrymq.cli.main import main as gantry
+from gantrymq.console.access.user import Role
+from gantrymq.console.access.users_file import UsersFile
 from gantrymq.console.serve import ConsoleServer
-from gantrymq.console.settings import ClusterAddress, ConsoleSettings
+from gantrymq.console.settings import ClusterAddress, ConsoleSettings, LoginKind
 
 PASSWORD = "of-the-key"
 SECONDS_MAX = 30
@@ -131,3 +136,42 @@ def test_the_command_reads_the_password_from_a_file(tmp_path: Path) -> None:
         assert words_of_error in refused.stderr
         assert 1 == refused.stderr.count("\n")
         assert "another-one" not in refused.stderr
+
+
+def test_the_cookie_of_a_login_is_for_https_only(tmp_path: Path) -> None:
+    """
+    Browsers send it over HTTPS alone, show it to no script, and forget it at the logout.
+    """
+    authority = Authority(tmp_path)
+    authority.issue("console")
+    users = UsersFile(tmp_path / "data" / "users.json")
+    users.path.parent.mkdir()
+    users.put("ann", Role.ADMIN, "ann's password")
+
+    def cookie_set(url: str, path: str, cookie: str = "", **fields: str) -> str:
+        port = urlsplit(url).port
+        link = http.client.HTTPSConnection(
+            "localhost", port, timeout=SECONDS_MAX, context=trusting(authority)
+        )
+        head = {
+            "Content-Type": "application/x-www-form-urlencoded",
+            "Origin": f"https://localhost:{port}",
+            "Cookie": cookie,
+        }
+        try:
+            link.request("POST", path, urlencode(fields), head)
+            answer = link.getresponse()
+            assert answer.status == 303, answer.read()
+            return answer.headers["Set-Cookie"]
+        finally:
+            link.close()
+
+    async def work(url: str) -> None:
+        asked = {"name": "ann", "password": "ann's password"}
+        begun = await asyncio.to_thread(cookie_set, url, "/login", **asked)
+        ended = await asyncio.to_thread(cookie_set, url, "/logout", begun.partition(";")[0])
+        for each in (begun, ended):
+            assert {"secure", "httponly", "samesite=strict"} <= set(each.lower().split("; "))
+        assert "max-age=0" in ended.lower()
+
+    with_console(replace(settings(tmp_path), login=LoginKind.USERS), work)

@@ -75,7 +75,7 @@ class LoginPages:
             COOKIE,
             token,
             int(LIFE_SECONDS),
-            secure=request.url.scheme == "https",
+            secure=_is_https(request),
             httponly=True,
             samesite="strict",
         )
@@ -87,7 +87,7 @@ class LoginPages:
         if token:
             self._login.end(token)
         answer = RedirectResponse(LOGIN_PATH, HTTPStatus.SEE_OTHER)
-        answer.delete_cookie(COOKIE, samesite="strict", httponly=True)
+        answer.delete_cookie(COOKIE, secure=_is_https(request), httponly=True, samesite="strict")
         return answer
 
     def _form(
@@ -112,6 +112,11 @@ class LoginPages:
             "error": error,
         }
         return HTMLResponse(render("login.html", values), status)
+
+
+def _is_https(request: Request) -> bool:
+    """Whether browsers shall send the cookie back over HTTPS only."""
+    return request.url.scheme == "https"
 
 
 async def _fields(request: Request) -> dict[str, str]:
