@@ -35,6 +35,10 @@ AT_ONCE: Final = 8
 LOOKED_AT_MAX: Final = 50_000
 """Letters that are sorted by cause for one page; the answer says when there are more."""
 NOTES_MAX: Final = 2_000
+DIFFERENCES_MAX: Final = 300
+"""Between a letter and a message that went well."""
+VALUE_CHARACTERS_MAX: Final = 300
+"""Of a value that is compared."""
 
 Text = Annotated[str, Meta(max_length=1000)]
 Target = Literal["retry", "topic"]
@@ -343,7 +347,7 @@ async def show_letter(ask: Ask, wanted: NamedLetter) -> LetterDetails:
 
 
 def _differences(seen: Seen, dead: Received, good: Received) -> list[Difference]:
-    """MessageProperty by property and field by field: those that differ first."""
+    """Property by property and field by field: those that differ first."""
     left, right = _flat(seen, dead), _flat(seen, good)
     rows = [
         Difference(name=name, dead=left.get(name), good=right.get(name),
@@ -351,10 +355,6 @@ def _differences(seen: Seen, dead: Received, good: Received) -> list[Difference]
         for name in dict.fromkeys([*left, *right])
     ]  # fmt: skip
     return sorted(rows, key=lambda row: row.is_same)[:DIFFERENCES_MAX]
-
-
-DIFFERENCES_MAX: Final = 300
-VALUE_CHARACTERS_MAX: Final = 300
 
 
 def _flat(seen: Seen, message: Received) -> dict[str, str]:

@@ -17,6 +17,7 @@ ERRORS: Final = {
     "403": "The user may not do that.",
     "404": "There is no such cluster, topic, group or message.",
     "409": "A broker refused; the text has its words.",
+    "429": "Too many wrong passwords, or too many answers without an end; try again later.",
     "503": "A server of the cluster does not answer.",
 }
 

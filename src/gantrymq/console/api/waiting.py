@@ -174,14 +174,14 @@ async def list_waiting(ask: Ask, wanted: WantedWaiting) -> Waiting:
         for broker, table in tables.items()
         for row in table.messages
     ]
-    full = [table for table in tables.values() if len(table.messages) >= wanted.count]
+    full = {name: each for name, each in tables.items() if len(each.messages) >= wanted.count}
     # A broker that filled its part may have more that are due with its last message, or later.
-    cut_ms = min((table.messages[-1].due_ms for table in full), default=None)
+    cut_ms = min((table.messages[-1].due_ms for table in full.values()), default=None)
     go_on_ms = cut_ms
     shown = [each for each in messages if cut_ms is None or each.due_ms < cut_ms]
     if cut_ms is not None and not shown:
         shown, go_on_ms = [each for each in messages if each.due_ms <= cut_ms], cut_ms + 1
-        silent |= {name: SAME_TIME for name, table in tables.items() if table in full}
+        silent |= dict.fromkeys(full, SAME_TIME)
     rooms = [
         DelayRoom(
             broker=broker,

@@ -113,9 +113,9 @@ def _cursor(fields: dict[str, str]) -> dict[str, str]:
 def _more(fields: dict[str, str], found: FoundMessages, wanted: int) -> dict[str, Any]:
     """Whether the search goes on by itself, and the addresses of its next part."""
     is_full = len(found.messages) >= wanted
-    rest = LIMIT_DEFAULT if is_full else wanted - len(found.messages)
     limit = fields.get("limit") or str(LIMIT_DEFAULT)
-    changes = {"cursor": found.cursor or "", "rest": str(rest if not is_full else limit)}
+    rest = limit if is_full else str(wanted - len(found.messages))
+    changes = {"cursor": found.cursor or "", "rest": rest}
     return {
         "by_itself": found.cursor is not None and not is_full,
         "part": kept(fields, **changes),
