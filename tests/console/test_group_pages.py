@@ -89,3 +89,30 @@ def test_pages_in_chinese(site: Site) -> None:
     assert "消费者组" in site.page(PAGE)
     assert "重置位点" in site.page(f"{PAGE}/billing")
     assert "新建消费者组" in site.page(f"/c/{NAME}/new-group")
+
+
+def test_forms_answer_in_the_language_of_the_page(site: Site, gantry: GantryCluster) -> None:
+    """Acts, refusals, plans, jobs and errors; the API stays English."""
+    site.headers["accept_language"] = "zh-CN"
+    send(gantry.namesrv, "orders", 2)
+    read(gantry.namesrv, "orders", "billing", 2)
+    made = site.act(f"/c/{NAME}/new-group", group="archive")
+    again = site.act(f"/c/{NAME}/new-group", group="archive")
+    paused = site.act(f"{PAGE}/archive/pause")
+    plan = site.page(f"{PAGE}/billing/reset?topic=orders&to=first")
+    begun = site.act(f"/c/{NAME}/topics/orders/shrink", queues="1")
+    number = site.api("GET", f"/clusters/{NAME}/jobs")["jobs"][0]["job"]
+    until(lambda: site.api("GET", f"/clusters/{NAME}/jobs/{number}")["state"] != "running")
+    job = site.page(f"/c/{NAME}/jobs/{number}")
+    missing = site.ask("GET", f"{PAGE}/nothing")
+    search = site.page(f"/c/{NAME}/messages?topic=orders&offset=7")
+
+    assert "消费者组 archive 已在 broker-a 上创建" in made.text
+    assert "已存在：请修改它" in again.text
+    assert "已在 broker-a 上暂停；成员继续运行但取不到消息" in paused.text
+    assert "将移动 1 个队列中的 1 个：重新消费 2 条消息，跳过 0 条" in plan
+    assert "将 orders 缩减到 1 个队列：已开始" in begun.text
+    assert "没有 Broker 的队列超过 1 个" in job
+    assert (404, True) == (missing.status, "没有消费者组" in missing.text)
+    assert "偏移量需要指定队列" in search
+    assert "there is no group" in site.call("GET", f"{GROUPS}/nothing").text

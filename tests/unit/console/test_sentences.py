@@ -9,11 +9,36 @@ import pytest
 
 import gantrymq
 from gantrymq.console.texts import Texts
-from gantrymq.console.texts.sentences import CHINESE, SentenceTable, findings, histories, progress
+from gantrymq.console.texts.sentences import (
+    CHINESE,
+    SentenceTable,
+    acts,
+    bodies,
+    findings,
+    histories,
+    jobs,
+    progress,
+    refusals,
+    servers,
+)
 
-SOURCES: Final = Path(gantrymq.__file__).parent / "client" / "admin"
+ROOT: Final = Path(gantrymq.__file__).parent
+SOURCES: Final = (
+    ROOT / "client" / "admin",
+    ROOT / "client" / "core",
+    ROOT / "remoting",
+    ROOT / "base",
+    *(ROOT / "console" / each for each in ("api", "access", "pages")),
+)
+BESIDE: Final = (ROOT / "console" / "app.py", ROOT / "console" / "jobs.py")
+OF_MSGSPEC: Final = {"Expected", "got", "Invalid", "enum", "value", "Object", "contains",
+                     "unknown", "missing", "required"}  # fmt: skip
 CJK: Final = re.compile(r"[\u4e00-\u9fff]")
-TABLES: Final = findings.SENTENCES | progress.SENTENCES | histories.SENTENCES
+TABLES: Final = {
+    pattern: told
+    for table in (findings, progress, histories, acts, refusals, bodies, jobs, servers)
+    for pattern, told in table.SENTENCES.items()
+}
 
 
 def test_a_pattern_takes_names_numbers_and_forms() -> None:
@@ -50,23 +75,24 @@ def test_each_translation_uses_every_value(pattern: str) -> None:
 
 
 @pytest.mark.parametrize("pattern", TABLES)
-def test_each_pattern_is_what_the_client_says(pattern: str, words_said: set[str]) -> None:
-    """Every word of it stands in a text of the admin client: who changes one changes both."""
+def test_each_pattern_is_what_somebody_says(pattern: str, words_said: set[str]) -> None:
+    """Every word of it stands in a text of the sources: who changes one changes both."""
     words = set(re.findall(r"[A-Za-z]{3,}", re.sub(r"\{.*?\}|\[.*?\]", " ", pattern)))
     assert words <= words_said, words - words_said
 
 
 @pytest.fixture(scope="module")
 def words_said() -> set[str]:
-    """The words of all texts of the admin client."""
+    """The words of all texts of the admin client, the API and what they stand on."""
+    paths = [*BESIDE, *(path for folder in SOURCES for path in folder.rglob("*.py"))]
     texts = [
         node.value
-        for path in SOURCES.rglob("*.py")
+        for path in [*paths, ROOT / "console" / "clusters.py"]
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
     words = set(re.findall(r"[A-Za-z]{3,}", " ".join(texts)))
-    return words | {f"{word}s" for word in words}
+    return words | {f"{word}s" for word in words} | OF_MSGSPEC
 
 
 SAID: Final = [

@@ -71,7 +71,7 @@ def checked(value: str | None) -> bool:
 
 def no_plan(view: View, error: GantryError) -> Response:
     """Why there is no preview, for the place beside the form that asked for it."""
-    said = render("said.html", {"text": str(error), "kind": "error"})
+    said = render("said.html", {"text": view.told(error), "kind": "error"})
     return HTMLResponse(said, status_of(error))
 
 

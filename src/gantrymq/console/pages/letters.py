@@ -72,7 +72,7 @@ async def letters(view: View) -> Response:
         page = asked | {name: fields[name] for name in ("after", "limit") if name in fields}
         values["page"] = await list_letters(view.ask, convert(page, WantedLetters, is_text=True))
     except GantryError as error:
-        values["trouble"] = str(error)
+        values["trouble"] = view.told(error)
     values["chosen"] = chosen
     return view.show("letters.html", **values, **await _around(view, group))
 

@@ -109,7 +109,7 @@ class LoginPages:
             "asks_for_keys": self._login.kind is LoginKind.CLUSTER,
             "place": place,
             "name": name,
-            "error": error,
+            "error": texts.told(error) if error else None,
         }
         return HTMLResponse(render("login.html", values), status)
 

@@ -93,7 +93,7 @@ async def messages(view: View) -> Response:
             found = await search_messages(view.ask, asked)
             values |= {"found": found, "more": _more(fields, found, asked.limit)}
     except GantryError as error:
-        values["trouble"] = str(error)
+        values["trouble"] = view.told(error)
     return view.show("messages.html", **values)
 
 
@@ -131,7 +131,7 @@ async def message_rows(view: View) -> Response:
         asked = _question(view, fields | {"limit": fields.get("rest", "50")}, **_cursor(fields))
         found = await search_messages(view.ask, asked)
     except GantryError as error:
-        return view.show("table_trouble.html", text=str(error))
+        return view.show("table_trouble.html", text=view.told(error))
     more = _more(fields, found, asked.limit)
     return view.show("message_rows.html", found=found, more=more)
 
@@ -158,7 +158,7 @@ async def tail_rows(view: View) -> Response:
             view.ask, convert(asked | {"cluster": view.cluster}, WantedTail, is_text=True)
         )
     except GantryError as error:
-        return view.show("table_trouble.html", text=str(error))
+        return view.show("table_trouble.html", text=view.told(error))
     rows = found.messages[::-1]
     query = _filter_query(fields, cursor=found.cursor)
     return view.show("tail_rows.html", rows=rows, found=found, query=query)
@@ -224,7 +224,7 @@ async def consumers(view: View) -> Response:
             asked = NamedGroup(cluster=view.cluster, group=values["group"])
             values["members"] = (await show_group(view.ask, asked)).members
     except GantryError as error:
-        values["trouble"] = str(error)
+        values["trouble"] = view.told(error)
     return view.show("message_consumers.html", **values)
 
 

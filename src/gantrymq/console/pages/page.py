@@ -122,14 +122,18 @@ class View:
         A part of a page stays as it is, so that it can ask again; the sentence stands above.
         """
         if "hx-request" in self.request.headers:
-            body = render("said.html", {"text": str(error), "kind": "error part"})
+            body = render("said.html", {"text": self.told(error), "kind": "error part"})
             return HTMLResponse(body, status_of(error), ABOVE)
-        return self.show("error.html", status_of(error), text=str(error))
+        return self.show("error.html", status_of(error), text=self.told(error))
+
+    def told(self, said: object) -> str:
+        """A sentence of the API or an error, in the language of the page."""
+        return self.texts.told(str(said))
 
     def said(self, text: str, status: HTTPStatus = HTTPStatus.OK) -> Response:
         """The sentence that an act answers with; the page shows it and asks for its parts again."""
         kind = "ok" if status == HTTPStatus.OK else "error"
-        body = render("said.html", {"text": text, "kind": kind})
+        body = render("said.html", {"text": self.told(text), "kind": kind})
         headers = {"HX-Trigger": "changed"} if status == HTTPStatus.OK else {}
         return HTMLResponse(body, status, headers)
 

@@ -169,7 +169,7 @@ async def deletion(view: View) -> Response:
         loss = await preview_user_deletion(view.ask, view.query(NamedUser))
     except GantryError as error:
         return no_plan(view, error)
-    text = view.texts("rights.loses", what=loss.text)
+    text = view.texts("rights.loses", what=view.told(loss.text))
     return view.show("plan.html", text=text, rows=list(loss.policies.items()))
 
 

@@ -138,7 +138,9 @@ async def deletion(view: View) -> Response:
         loss = await preview_topic_deletion(view.ask, view.query(NamedTopic))
     except GantryError as error:
         return no_plan(view, error)
-    return view.show("plan.html", text=view.texts("topics.loses", what=loss.text), rows=[])
+    return view.show(
+        "plan.html", text=view.texts("topics.loses", what=view.told(loss.text)), rows=[]
+    )
 
 
 @TABLE.act("/c/{cluster}/topics/{topic}/delete", leads_to="topics")
