@@ -1,7 +1,6 @@
 """When the newest entries of queues go from memory to their files."""
 
 import errno
-import logging
 import os
 
 import pytest
@@ -48,7 +47,6 @@ def test_a_write_that_failed_is_tried_again_first() -> None:
     """
     The store takes messages again only when a write has shown that the disk is well.
     """
-    logging.getLogger("gantrymq.store").setLevel(logging.CRITICAL + 1)
 
     async def body() -> None:
         disk = MemoryDisk()
