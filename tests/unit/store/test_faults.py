@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import logging
 import os
 
 import pytest
@@ -24,14 +23,10 @@ from gantrymq.store import PutStatus, ReadStatus, Store, StoreError
 from gantrymq.store.log.syncer import Done, HelperSyncer, InlineSyncer
 from gantrymq.testing.disk import PAGE, MemoryDisk
 
+pytestmark = pytest.mark.usefixtures("quiet")
+
 OK = PutStatus.PUT_OK
 REFUSED = PutStatus.SERVICE_NOT_AVAILABLE
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> None:
-    """The store says loudly what the tests provoke."""
-    logging.getLogger("gantrymq.store").setLevel(logging.CRITICAL + 1)
 
 
 def failing(operation: str, part: str, number: int = errno.EIO, *, skip: int = 0) -> object:

@@ -43,6 +43,7 @@ def test_of_many_queues_those_are_written_first_that_waited_longest() -> None:
     run(body)
 
 
+@pytest.mark.usefixtures("quiet")
 def test_a_write_that_failed_is_tried_again_first() -> None:
     """
     The store takes messages again only when a write has shown that the disk is well.

@@ -1,6 +1,5 @@
 """A cut that an operator orders: log, queues and index end there, and nothing is destroyed."""
 
-import logging
 from random import Random
 
 import pytest
@@ -12,14 +11,10 @@ from gantrymq.store.errors import StoreError
 from gantrymq.store.recovery.log_cut import OrderedCut, order_cut
 from gantrymq.testing.disk import MemoryDisk
 
+pytestmark = pytest.mark.usefixtures("quiet")
+
 COUNT = 60
 ASYNC = tiny(flush="ASYNC_FLUSH")
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> None:
-    """The store says loudly what the tests provoke."""
-    logging.getLogger("gantrymq.store").setLevel(logging.CRITICAL + 1)
 
 
 async def filled(disk: MemoryDisk) -> tuple[Store, list[int]]:

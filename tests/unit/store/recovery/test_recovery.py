@@ -1,6 +1,5 @@
 """Opening what a crash, a Java broker or a careless person left behind."""
 
-import logging
 import struct
 
 import pytest
@@ -26,13 +25,9 @@ from gantrymq.store.errors import LayoutError
 from gantrymq.store.recovery import checkpoint as checkpoints
 from gantrymq.testing.disk import MemoryDisk
 
+pytestmark = pytest.mark.usefixtures("quiet")
+
 ASYNC = tiny(flush="ASYNC_FLUSH")
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> None:
-    """The store says loudly what the tests provoke."""
-    logging.getLogger("gantrymq.store").setLevel(logging.CRITICAL + 1)
 
 
 async def filled(disk: MemoryDisk, count: int = 40, *, clock: ManualClock | None = None) -> Store:

@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import logging
 import os
 
 import pytest
@@ -96,11 +95,11 @@ def test_a_store_is_the_same_whether_sends_come_in_runs_or_alone(flush: str) -> 
     run(story)
 
 
+@pytest.mark.usefixtures("quiet")
 def test_a_failed_write_refuses_its_run_and_gives_the_places_back() -> None:
     """
     All sends of the run are refused together; the next ones get their queue offsets.
     """
-    logging.getLogger("gantrymq.store").setLevel(logging.CRITICAL + 1)
 
     async def story() -> None:
         disk = MemoryDisk()
