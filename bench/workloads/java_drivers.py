@@ -20,7 +20,7 @@ from gantrymq.base.errors import GantryError
 ROUNDS, ROUNDS_QUICK = 3, 1
 TOPIC, QUEUES = "java-drivers", 8
 BACKLOG_TOPIC, BACKLOG = "java-drivers-backlog", 600_000
-WARM_UP_SECONDS, SECONDS = 4.0, 4.0
+WARM_UP_SECONDS, SECONDS = 3.0, 3.0
 """A driver works so long before it counts, because its own code is slow until it is compiled."""
 BEGINS_SECONDS_MAX = 30.0
 LOOK_SECONDS = 0.05

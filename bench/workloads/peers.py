@@ -22,7 +22,7 @@ WARM_UP_EACH = 6_400
 """Messages of each kind of load."""
 BATCH = 32
 IDLE_SECONDS = 5.0
-STEADY_RATE, STEADY_SECONDS, STEADY_P99_MAX = 5_000, 10, 0.7
+STEADY_RATE, STEADY_SECONDS, STEADY_ROUNDS, STEADY_P99_MAX = 5_000, 6, 3, 0.7
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def compare(
         for work in works:
             work.measure(cluster, WARM_UP_EACH)
     found = {work.name: {who: Rounds() for who in clusters} for work in works}
-    for _ in range(_rounds(run)):
+    for _ in range(ROUNDS_QUICK if run.quick else ROUNDS):
         for who, cluster in clusters.items():
             for work in works:
                 _once(work, cluster, run, found[work.name][who])
@@ -118,19 +118,15 @@ def compare(
 
 def steady(clusters: Mapping[str, Cluster], run: Run) -> list[Row]:
     """How long a send takes at a steady rate, and a message from producer to consumer."""
-    seconds = run.scaled(STEADY_SECONDS)
+    seconds = max(1, run.scaled(STEADY_SECONDS))
     rows: list[Row] = []
     for what, program in (("send", programs.pace), ("end to end", programs.delivery)):
         found: dict[str, list[programs.Figures]] = {who: [] for who in clusters}
-        for _ in range(_rounds(run)):
+        for _ in range(ROUNDS_QUICK if run.quick else STEADY_ROUNDS):
             for who, cluster in clusters.items():
                 found[who].append(program(cluster.namesrv, STEADY_RATE, seconds))
         rows += latency_rows(f"{STEADY_RATE:,} a second, {what}", found)
     return rows
-
-
-def _rounds(run: Run) -> int:
-    return ROUNDS_QUICK if run.quick else ROUNDS
 
 
 def _fill_backlog(cluster: Cluster, run: Run) -> None:
