@@ -20,8 +20,12 @@ def _own_docs(kind: type[Any]) -> dict[str, str]:
     assert isinstance(body, ast.ClassDef)
     found: dict[str, str] = {}
     for field, below in zip(body.body, [*body.body[1:], None], strict=True):
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+        if isinstance(field, ast.AnnAssign) and _is_field(field):
             text = below.value if isinstance(below, ast.Expr) else None
             said = text.value if isinstance(text, ast.Constant) else ""
-            found[field.target.id] = " ".join(str(said).split())
+            found[ast.unparse(field.target)] = " ".join(str(said).split())
     return found
+
+
+def _is_field(statement: ast.AnnAssign) -> bool:
+    return not ast.unparse(statement.annotation).startswith("ClassVar")
