@@ -370,6 +370,8 @@ DIFFERENCES: Final = {
     MESSAGES_IN: "`message_type` is the type of the topic, or of the way that a message came; "
     "properties are not looked at, so a message with a sharding key is `normal` in a topic "
     "without a type",
+    MESSAGES_OUT: "`is_retry` is there for what is pulled, too; RocketMQ has it for POP only",
+    THROUGHPUT_OUT: "`is_retry` as with `rocketmq_messages_out_total`",
     RPC_LATENCY: "sends, pulls, pops and heartbeats are not in it: counting each would cost them "
     "time, and `gantrymq_send_latency_seconds` has the sends; `result` is always `success`, "
     "`response_code` says whether it was one",
