@@ -60,6 +60,8 @@ class Link:
         self.times: list[deque[list[float]]] = [deque() for _ in range(BLOCKS)]
         self.under_way = 0
         """Frames that were written and not answered."""
+        self.is_full = False
+        """Whether the socket took nothing when it was last asked."""
         self._next = number * 37 % BLOCKS
         self._rest = memoryview(b"")
         self._buffer = bytearray()
@@ -78,6 +80,11 @@ class Link:
         self.times[index].append([time.perf_counter(), frames])
         self.under_way += frames
         return True
+
+    def write_alone(self, block: bytes) -> bool:
+        """A block with one frame, which has the number of the very first one."""
+        self._next = 0
+        return self.write([block], 1)
 
     def _flush(self) -> bool:
         while self._rest:
@@ -122,8 +129,7 @@ class Driver:
         self._blocks = [
             make_block(number, JSON_CODEC, SIZE, QUEUES, BLOCK_FRAMES) for number in range(BLOCKS)
         ]
-        single = make_block(0, JSON_CODEC, SIZE, QUEUES, 1)
-        self._single = [single] * BLOCKS
+        self._single = make_block(0, JSON_CODEC, SIZE, QUEUES, 1)
         self._links = [Link(address, number) for number in range(connections)]
         self._polite = Link(address, 0)
         self._polite_due = 0.0
@@ -133,20 +139,32 @@ class Driver:
             self._ready.register(link.socket, selectors.EVENT_READ, link)
         self._ready.register(self._polite.socket, selectors.EVENT_READ, self._polite)
 
+    def _write(self, link: Link) -> bool:
+        """A block, unless the socket is full. A full one is not asked again before it has room:
+        asking in vain would take the time in which answers are read."""
+        if link.is_full or link.write(self._blocks):
+            return not link.is_full
+        link.is_full = True
+        self._ready.modify(link.socket, selectors.EVENT_READ | selectors.EVENT_WRITE, link)
+        return False
+
     def _read(self, outcome: Outcome, timeout: float) -> list[Link]:
-        """Read answers; the links that had some."""
+        """Read answers; the links that had some, or have room again."""
         found = []
-        for key, _ in self._ready.select(timeout):
+        for key, events in self._ready.select(timeout):
             link: Link = key.data
-            link.take_answers(self.polite if link is self._polite else outcome)
+            if events & selectors.EVENT_WRITE:
+                link.is_full = False
+                self._ready.modify(link.socket, selectors.EVENT_READ, link)
+            if events & selectors.EVENT_READ:
+                link.take_answers(self.polite if link is self._polite else outcome)
             found.append(link)
         return found
 
     def _be_polite(self, now: float) -> None:
         if now >= self._polite_due and not self._polite.under_way:
             self._polite_due = now + POLITE_SECONDS
-            self._polite._next = 0
-            self._polite.write(self._single, 1)
+            self._polite.write_alone(self._single)
 
     def peak(self, seconds: float) -> Outcome:
         """A window of sends under way on each connection."""
@@ -157,7 +175,7 @@ class Driver:
             self._be_polite(now)
             for link in waiting:
                 while link is not self._polite and link.under_way < WINDOW_BLOCKS * BLOCK_FRAMES:
-                    if not link.write(self._blocks):
+                    if not self._write(link):
                         break
             waiting = self._read(outcome, POLITE_SECONDS)
         return outcome
@@ -170,7 +188,7 @@ class Driver:
             due = int((now - began) * rate / BLOCK_FRAMES / len(self._links))
             for link in self._links:
                 for missing in range(due - offered, 0, -1):
-                    if not link.write(self._blocks):
+                    if not self._write(link):
                         outcome.held_back += missing * BLOCK_FRAMES
                         break
                     outcome.written += BLOCK_FRAMES

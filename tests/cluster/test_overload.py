@@ -26,7 +26,7 @@ SYSTEM_BUSY = 2
 GROWTH_KIB_MAX = 48 * 1024
 GOODPUT_MIN = 0.8
 """Of the peak; `python -m bench overload` has the same target."""
-MEASUREMENTS_MAX = 8
+MEASUREMENTS_MAX = 4
 
 
 class BrokerProcess:
